@@ -39,7 +39,8 @@ export const causeRules: Record<Cause, string> = {
   not_called: `no call for ${time(limits.callsCountForMs)}`,
   flow_paused: 'an operator or a rule paused the flow',
   flow_limited: 'the flow reached its limit of runs',
-  definition_changed: 'a changed definition would send something; until an operator answers',
+  question_open:
+    'a changed definition would send something, or `deletes.guard` holds deletes; until an operator answers',
   source_failing: `a poll failed: \`attention\`; after two intervals and ${time(limits.pollGraceMs)}: \`down\``,
   not_polled: `the poll is late by two intervals and ${time(limits.pollGraceMs)}`,
   never_polled: 'until the first poll',

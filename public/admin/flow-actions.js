@@ -157,43 +157,31 @@ export function tryNow(app, flow, destination) {
   })
 }
 
-/** Deletes cannot be taken back at the destinations, so it says which and asks: these `{ pk, name }`, or all that are held. */
-export function askApproveDeletes(app, flow, items) {
-  const { items: held, reason, why } = flow.held_deletes ?? {}
-  ask({
-    title: count('held.title', items?.length ?? held),
-    content: () =>
-      html`${facts([[t('flow.one'), name(flow.name)]])}
-      ${items ? html`<ul class="clip">${items.map((item) => html`<li>${name(itemWords(item))}</li>`)}</ul>` : null}
-      ${reason ? note('warn', html`<p class="clip">${name(reasonText(why, reason))}</p>`) : null}
-      <p>${t('held.text')}</p>`,
-    confirm: items ? count('held.these', items.length) : t('do.approve'),
-    async run() {
-      void perform(app, flow, 'approve', async () => {
-        const answer = await app.api.post(flowPath(flow, 'deletes/approve'), {
-          ...(items && { body: { pks: items.map(({ pk }) => pk) } }),
-          timeoutMs: pollTimeoutMs,
-        })
-        if (answer.skipped === 'paused') return { tone: 'warn', text: t('held.skipped') }
-        return { tone: 'good', text: count('held.done', answer.deletes) }
-      })
-    },
-  })
-}
-
+/** Items that a question names. */
+const itemsNamed = 20
 const answers = ['keep', 'send', 'send_without_deletes']
 
-/** Shows what a changed definition would send, by destination and with examples, and takes the answer. */
-export async function askQuestion(app, flow) {
+/**
+ * Shows what a flow asks and takes the answer. About a changed definition: what it would send, by destination and with examples. About
+ * deletes: which; `chosen` are some of the missing items, `{ pk, name }`.
+ */
+export async function askQuestion(app, flow, chosen) {
   const path = flowPath(flow, 'question')
   const asked = await app.api.get(path, {}).catch(() => null)
   if (asked?.state !== 'asked') return app.reload()
-  // What the source lost is deleted or not; without any there is one way to send.
-  const offered = answers.filter((one) => one !== 'send_without_deletes' || asked.missing > 0)
+  const isAboutDeletes = asked.about === 'deletes'
+  // What the source lost is deleted or not; without anything else there is one way to do either.
+  const offered = answers.filter(
+    (one) => one !== 'send_without_deletes' || (asked.missing > 0 && !isAboutDeletes),
+  )
+  const items = chosen ?? (isAboutDeletes ? asked.missing_items : [])
+  const kind = isAboutDeletes ? 'deletes' : 'answer'
   ask({
-    title: t('question.title'),
+    title: t(`question.${asked.about}`),
     content: (form, dialog) =>
       html`${flowFact(flow)}
+      ${isAboutDeletes ? note('warn', html`<p class="clip">${name(reasonText(asked.why, asked.reason))}</p>`) : null}
+      ${items.length > 0 ? html`<ul class="clip">${items.slice(0, itemsNamed).map((item) => html`<li>${name(itemWords(item))}</li>`)}</ul>` : null}
       <ul class="targets">
         ${asked.destinations.map(
           (one) =>
@@ -210,7 +198,10 @@ export async function askQuestion(app, flow) {
         )}
       </ul>
       ${facts([
-        [t('question.missing'), asked.missing === 0 ? null : number(asked.missing)],
+        [
+          t('question.missing'),
+          asked.missing === 0 ? null : number(chosen?.length ?? asked.missing),
+        ],
         [t('question.ofSource'), asked.of_source === 0 ? null : number(asked.of_source)],
       ])}
       ${
@@ -234,8 +225,8 @@ export async function askQuestion(app, flow) {
               @change=${() => {
                 form.answer = one
               }} />
-            <span><span class="strong">${t(`answer.${one}`)}</span>
-              <span class="soft small">${t(`answer.${one}Text`)}</span></span>
+            <span><span class="strong">${t(`${kind}.${one}`)}</span>
+              <span class="soft small">${t(`${kind}.${one}Text`)}</span></span>
           </label>`,
         )}
       </fieldset>`,
@@ -243,7 +234,8 @@ export async function askQuestion(app, flow) {
     danger: true,
     check: (form) => (form.answer ? undefined : t('question.choose')),
     async run(form) {
-      await app.api.post(path, { body: { number: asked.number, answer: form.answer } })
+      const pks = chosen && { pks: chosen.map(({ pk }) => pk) }
+      await app.api.post(path, { body: { number: asked.number, answer: form.answer, ...pks } })
       tell(app, flow, t('question.done', { flow: flow.name }))
     },
   })

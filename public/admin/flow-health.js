@@ -20,20 +20,12 @@ export function healthOf(flow) {
 }
 
 /** What waits for somebody stands on the card in full, with its button. */
-const toldApart = new Set(['deletes_held', 'definition_changed'])
+const toldApart = new Set(['question_open'])
 
-function ownHealth({
-  status,
-  health,
-  held_deletes: held,
-  question,
-  last_poll_at: polledAt,
-  last_error: error,
-}) {
+function ownHealth({ status, health, question, last_poll_at: polledAt, last_error: error }) {
   const base = { since: null, message: null }
   if (health && !switches.has(health.cause) && health.state !== 'ok') return health
-  if (question) return { ...base, state: 'attention', cause: 'definition_changed' }
-  if (held) return { ...base, state: 'attention', cause: 'deletes_held' }
+  if (question) return { ...base, state: 'attention', cause: 'question_open' }
   if (health && !switches.has(health.cause)) return health
   if (error !== null) return { ...base, state: 'attention', cause: 'source_failing' }
   return polledAt === null && status.paused

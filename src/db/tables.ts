@@ -751,8 +751,6 @@ export type Tables = {
   destination_states: DestinationStatesTable
   send_stops: SendStopsTable
   oauth_grants: OauthGrantsTable
-  held_deletes: HeldDeletesTable
-  delete_approvals: DeleteApprovalsTable
 }
 
 type FlowPauseTable = {
@@ -777,7 +775,7 @@ export type ItemRules = {
   hash: { ignore: string[]; trim: boolean; emptyAsNull: boolean; decimals: Record<string, number> }
 }
 
-/** How an operator answers the question about a changed definition. */
+/** How an operator answers the question of a flow. */
 export type Answer = 'send' | 'send_without_deletes' | 'keep'
 
 /** What a destination would be sent because of a changed definition: numbers of items. */
@@ -792,11 +790,12 @@ export type AskedCounts = {
 }
 
 /**
- * The question about a changed definition. `definition`: SHA-256 (hex) of what was compared. Without `number`, the number of
- * the comparing read, the comparison has not ended. `answer` is set until it is applied.
+ * What a flow asks: about a changed definition, or about deletes that deletes.guard holds. `definition`: SHA-256 (hex) of what was
+ * compared; absent in a question about deletes. Without `number`, the number of the read that asks, the comparison has not
+ * ended. `answer` is set until it is applied.
  */
 export type StoredQuestion = {
-  definition: string
+  definition?: string
   number?: number
   askedAt?: string
   destinations?: (AskedCounts & { name: string; isMoved: boolean })[]
@@ -805,8 +804,16 @@ export type StoredQuestion = {
   /** Changes of the source that the same read found. They are sent after any answer. */
   ofSource?: number
   examples?: { destination: string; pk: string; kind: 'new' | 'changed'; body: string }[]
+  held?: HeldDeletes
+  /** The missing items have keys of a former definition. */
+  isOtherKey?: boolean
   answer?: Answer
+  /** The answer concerns only these missing items. */
+  pks?: string[]
 }
+
+/** Why deletes wait. `known`: the items of the flow. `letThrough`: items of the same loss that were deleted one by one. */
+export type HeldDeletes = { why: StoredReason; known: number; letThrough: number }
 
 export type FlowStateTable = {
   flow: Fixed<string>
@@ -847,27 +854,6 @@ type FlowItemsTable = {
   read_number: WithDefault<number>
   missed_scans: WithDefault<number>
   missed_since: number | null
-}
-
-export type HeldDeletesTable = {
-  flow: string
-  items: number
-  known: number
-  reason: string
-  why: WhyColumn
-  since: Date
-  held_at: Date
-  read_number: number
-  let_through: number
-}
-
-export type DeleteApprovalsTable = {
-  flow: string
-  subject: 'deletes'
-  pk: string
-  read_number: number
-  approved_by: string
-  approved_at: Date
 }
 
 export type DeliveriesTable = {

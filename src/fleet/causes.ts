@@ -196,11 +196,11 @@ export const causes = {
     en: 'The flow has used up its run limit: lift it to go on.',
     pt: 'O fluxo usou seu limite de execuções: retire-o para continuar.',
   },
-  definition_changed: {
+  question_open: {
     action: 'resume_flow',
-    es: 'La definición del flujo cambió[ hace {for}] y lo que cambia espera: abrí el flujo y respondé.',
-    en: 'The definition of the flow changed[ {for} ago] and what it changes waits: open the flow and answer.',
-    pt: 'A definição do fluxo mudou[ há {for}] e o que ela muda espera: abra o fluxo e responda.',
+    es: 'El flujo pregunta algo[ desde hace {for}] y lo que depende de eso espera: abrí el flujo y respondé.',
+    en: 'The flow asks something[ for {for}] and what depends on it waits: open the flow and answer.',
+    pt: 'O fluxo pergunta algo[ há {for}] e o que depende disso espera: abra o fluxo e responda.',
   },
   source_failing: {
     action: 'check_source',

@@ -37,7 +37,7 @@ function ownHealth(seen: FlowSeen, now: number): Health {
     const state = isLong ? 'down' : 'attention'
     return healthOf(state, 'source_failing', seen.lastSuccessAt, { code: seen.lastError })
   }
-  if (seen.askedAt !== null) return healthOf('attention', 'definition_changed', seen.askedAt)
+  if (seen.askedAt !== null) return healthOf('attention', 'question_open', seen.askedAt)
   if (seen.lastPollAt === null) return healthOf('unknown', 'never_polled')
   const { dueSince } = seen
   if (dueSince !== null && !seen.isPolling && now - dueSince.getTime() > patienceMs) {

@@ -46,7 +46,7 @@ export const conditions = {
   access_lost: 'down',
   flow_paused: 'intended',
   flow_limited: 'intended',
-  definition_changed: 'attention',
+  question_open: 'attention',
   sending_stopped: 'intended',
   destination_failing: 'down',
   destination_asked_to_wait: 'never',

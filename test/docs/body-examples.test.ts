@@ -239,8 +239,6 @@ async function sendControl(): Promise<void> {
   await send('control startSending')
   await send('control tryDestinations', { params })
   await send('control retryFailures', { params })
-  // No deletes need approval after the tutorial, so this is refused.
-  await send('control approveDeletes', { params, status: 400 })
   // Nothing is asked after the tutorial, so this is refused.
   await send('control answerQuestion', { params, status: 409 })
   expect((await send('control checkDefinition', { headers })).json()).toMatchObject({
@@ -264,7 +262,7 @@ test('every body has an example, and each example works', async () => {
 const permanent = [
   ...['cancelOrder', 'refundOrder', 'settleOrder', 'adoptOrphan', 'refundOrphan', 'dismissOrphan'],
   ...['signClosing', 'amendClosing', 'handInSettlementFile', 'deleteStore', 'deletePos'],
-  ...['revokeApiKeys', 'revokePerson', 'logout', 'approveDeletes', 'resetFlow', 'resyncFlow'],
+  ...['revokeApiKeys', 'revokePerson', 'logout', 'resetFlow', 'resyncFlow'],
   ...['answerQuestion', 'approveConnection'],
 ]
 

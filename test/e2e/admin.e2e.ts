@@ -625,10 +625,17 @@ test('a flow that asks, or whose deletes are held, needs somebody, and says all 
   await expect.poll(() => asked.count(), { timeout: 20_000 }).toBe(0)
   await page.goto(`${url}#/flows?flow=emptied`)
   const emptied = card(page, 'emptied')
-  await expectText(emptied, /Revisar[\s\S]*2 bajas esperan aprobación: el origen está vacío/)
-  await button(emptied, 'Aprobar estas bajas').click()
-  await expectText(dialog, '2 bajas esperan aprobación: el origen está vacío')
+  await expectText(emptied, /Revisar[\s\S]*2 bajas esperan respuesta: el origen está vacío/)
+  await button(emptied, 'Responder').click()
+  await expectText(
+    dialog,
+    /2 bajas esperan respuesta: el origen está vacío[\s\S]*Dejar[\s\S]*Borrar/,
+  )
   expect([await tooWideAt(page), await seriousBarriers(page)]).toEqual([[], []])
+  await dialog.getByRole('radio', { name: /Dejar/ }).check()
+  await button(dialog, 'Responder').click()
+  const held = emptied.locator('p', { hasText: 'esperan respuesta' })
+  await expect.poll(() => held.count(), { timeout: 20_000 }).toBe(0)
   opened?.expectQuiet()
 })
 

@@ -327,7 +327,7 @@ describe('a flow', () => {
     [{ lastError: 'refused', lastSuccessAt: null }, 'down', 'source_failing'],
     [{ accessLost: lost }, 'down', 'access_lost'],
     [{ accessLost: lost, isPaused: true }, 'attention', 'flow_paused'],
-    [{ askedAt: ago(30) }, 'attention', 'definition_changed'],
+    [{ askedAt: ago(30) }, 'attention', 'question_open'],
     [{ lastPollAt: null }, 'unknown', 'never_polled'],
     [{ lastPollAt: ago(300), dueSince: ago(181) }, 'down', 'not_polled'],
     [{ lastPollAt: ago(300), dueSince: ago(181), isPolling: true }, 'ok', null],

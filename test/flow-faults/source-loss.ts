@@ -37,7 +37,12 @@ export function createMissingField(deps: ActionDeps, testFlow: TestFlow): Action
   }
 }
 
-type DeletesAnswer = { held: { items: number } | null; missing: number; pks: string[] }
+type QuestionAnswer = {
+  state: string
+  about: string
+  number: number
+  missing_items: { pk: string }[]
+}
 
 /** Most items of a source are removed at once. An operator approves the deletes, of one item or of all. */
 export function createApprovals(deps: ActionDeps, testFlow: TestFlow): Action {
@@ -72,7 +77,8 @@ export function createApprovals(deps: ActionDeps, testFlow: TestFlow): Action {
   }
   const approve = async (body: object, allow: () => void) => {
     allow()
-    const answer = await control('POST', `/flow/${testFlow.name}/deletes/approve`, body)
+    const given = { answer: 'send', ...body }
+    const answer = await control('POST', `/flow/${testFlow.name}/question`, given)
     return answer?.status === 200
   }
   const allowAll = () => {
@@ -84,10 +90,11 @@ export function createApprovals(deps: ActionDeps, testFlow: TestFlow): Action {
     async step() {
       steps += 1
       if (!isBegun && isTime()) begin()
-      const answer = await control('GET', `/flow/${testFlow.name}/deletes`)
+      const answer = await control('GET', `/flow/${testFlow.name}/question`)
       if (answer?.status !== 200) return
-      const { held, pks } = answer.body as DeletesAnswer
-      if (held === null) return
+      const { state, about, number, missing_items: missing } = answer.body as QuestionAnswer
+      if (state !== 'asked' || about !== 'deletes') return
+      const pks = missing.map(({ pk }) => pk)
       if (unapproved.size > 0 && !isGuardSeen && pks.filter((pk) => unapproved.has(pk)).length < 3)
         return
       if (unapproved.size > 0) isGuardSeen = true
@@ -95,15 +102,15 @@ export function createApprovals(deps: ActionDeps, testFlow: TestFlow): Action {
       if (waits > 0 && !isFaultFree()) return
       const [one] = pks.filter((pk) => unapproved.has(pk))
       if (one !== undefined && chance.maybe(`one ${steps}`, 0.3)) {
-        const isDone = await approve({ pk: one }, () => unapproved.delete(one))
+        const isDone = await approve({ number, pks: [one] }, () => unapproved.delete(one))
         if (isDone) testFlow.countEvent('the delete of one item was approved')
         testFlow.locked.delete(one)
         return
       }
       const isMass = unapproved.size > 0
-      if ((await approve({}, allowAll)) && isMass)
+      if ((await approve({ number }, allowAll)) && isMass)
         testFlow.countEvent('deletes waited for approval and were approved')
     },
-    open: () => (unapproved.size > 0 ? 'its deletes need approval' : undefined),
+    open: () => (unapproved.size > 0 ? 'its deletes wait for an answer' : undefined),
   }
 }

@@ -22,16 +22,16 @@ const statements = [
   ['leases are checked', /from "leases" .* for (?:key )?share$/],
   ['a comparison begins', /^update flow_state set question = \$1::jsonb\s+where/],
   ['a comparison ends', /jsonb_strip_nulls/],
-  ['deletes wait for approval', /^insert into "held_deletes"/],
-  ['an approval is recorded', /^insert into "delete_approvals"/],
+  ['deletes wait for an answer', /question is not distinct from/],
+  ['an answer is recorded', /question = question \|\| /],
 ] as const
 
 /** Steps that a process reaches only after an action of an operator or a shop. */
 const rare: ReadonlySet<string> = new Set([
   'a comparison begins',
   'a comparison ends',
-  'deletes wait for approval',
-  'an approval is recorded',
+  'deletes wait for an answer',
+  'an answer is recorded',
 ])
 
 /** An embedded database has one process, which does not check its leases. */

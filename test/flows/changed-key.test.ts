@@ -69,7 +69,7 @@ test('after a change of the key field and the answer keep nothing is sent or del
   const { flows: cards } = (await flows.call('GET', '/flows')).json()
   expect(cards.find((card: { name: string }) => card.name === 'shop')).toMatchObject({
     items: 3,
-    held_deletes: null,
+    question: null,
   })
 
   const [one, two, four] = items(['1', '2', '4'])

@@ -250,7 +250,7 @@ async function createWorld() {
   const reply = async (how: Reply) => {
     const { question } = await requireFlowState(database.db, name)
     if ((await state()) !== 'asked' || question?.number === undefined) return
-    const { definition, number } = question
+    const { number } = question
     if (how === 'keep') {
       for (const { id, price } of keepable()) kept.set(id, price)
       isCalm = false
@@ -258,7 +258,7 @@ async function createWorld() {
     const isForgetting = how !== 'send' || !shape.deletes
     if (isForgetting) for (const sku of shop.keys()) if (!living.has(sku)) forgotten.add(sku)
     accepted = shape
-    await database.transaction((trx) => storeAnswer(trx, name, { definition, number, answer: how }))
+    await database.transaction((trx) => storeAnswer(trx, name, { number, answer: how }))
     await leased(async (lease) =>
       applyAnswer(deps, runtime, lease, await requireFlowState(database.db, name)),
     )
@@ -266,6 +266,8 @@ async function createWorld() {
     await idle()
   }
   const define = async (next: Shape) => {
+    // Of items under another key nothing tells a change of the source from one of the definition.
+    if (next.key !== shape.key) isCalm = false
     shape = next
     runtime = runtimeOf(flowOf(name, shape))
     await open()
@@ -317,12 +319,13 @@ async function createWorld() {
           return pauseFlows({ database, now, audit }, [name], { actor: 'me', reason: null })
         case 'resume': {
           const before = await state()
+          const { question: asked } = await requireFlowState(database.db, name)
           isPaused = false
           await resumeFlows({ database, now, audit }, [name], 'me')
           const { question } = await requireFlowState(database.db, name)
           if (before === 'asked' && (await state()) !== 'asked')
             problems.push('a resume answers a question')
-          if (question?.answer) problems.push('a resume gives an answer')
+          if (question?.answer !== asked?.answer) problems.push('a resume gives an answer')
           return
         }
         case 'reset':

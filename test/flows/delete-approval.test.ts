@@ -7,7 +7,7 @@ import {
   type TestTarget,
 } from '../support/flows.ts'
 
-/** Deletes that the guard holds back are shown, and an operator lets them through without editing the file. */
+/** A flow asks about deletes that its guard holds, and an operator answers without editing the file. */
 let target: TestTarget
 let flows: TestFlows
 const items = (from: number, to: number) =>
@@ -52,74 +52,79 @@ afterAll(async () => {
 
 const deletes = (name: string) =>
   target.received.filter(({ method, path }) => method === 'DELETE' && path.startsWith(`/${name}/`))
-const approve = (body?: object) =>
-  flows.call('POST', '/flow/approved/deletes/approve', body && { body })
+const question = async (name: string) => (await flows.call('GET', `/flow/${name}/question`)).json()
+const answer = async (name: string, more: object = {}) => {
+  const { number } = await question(name)
+  const body = { number: number ?? 1, answer: 'send', ...more }
+  return flows.call('POST', `/flow/${name}/question`, { body })
+}
+/** Answers, and polls as the service does soon after. */
+const carryOut = async (name: string, more: object = {}) => {
+  await answer(name, more)
+  await flows.call('POST', `/sync/${name}`)
+  await flows.delivered()
+}
 
-test('deletes that need approval are listed with the reason and the keys', async () => {
-  const held = {
-    items: 5,
-    known: 10,
-    reason: '5 deletes need approval: 50.0 % of 10 items vanished at once, more than 10 %',
-    why: {
-      code: 'DELETES_HELD_MANY',
-      data: { items: 5, percent: '50.0', known: 10, most: 10 },
-      message: '5 bajas esperan aprobación: faltan de golpe 50.0 % de 10 ítems, más del 10 %',
-    },
-    since: expect.stringMatching(/Z$/),
+test('a flow asks about deletes that its guard holds, with the reason and the keys', async () => {
+  const why = {
+    code: 'DELETES_HELD_MANY',
+    data: { items: 5, percent: '50.0', known: 10, most: 10 },
+    message: '5 bajas esperan respuesta: faltan de golpe 50.0 % de 10 ítems, más del 10 %',
   }
-  expect((await flows.call('GET', '/flow/shop/deletes')).json()).toEqual({
-    name: 'shop',
-    scans: 1,
+  const reason = '5 deletes wait for an answer: 50.0 % of 10 items vanished at once, more than 10 %'
+  const asked = {
+    number: expect.any(Number),
+    about: 'deletes',
+    asked_at: expect.stringMatching(/Z$/),
+    ...{ reason, why },
+  }
+  expect(await question('shop')).toEqual({
+    ...{ name: 'shop', state: 'asked' },
+    ...asked,
     missing: 5,
-    pks: ['A-10', 'A-6', 'A-7', 'A-8', 'A-9'],
-    items: [
+    missing_items: [
       { pk: 'A-10', name: 'Yerba 10' },
       { pk: 'A-6', name: null },
       { pk: 'A-7', name: 'Yerba 7' },
       { pk: 'A-8', name: 'Yerba 8' },
       { pk: 'A-9', name: 'Yerba 9' },
     ],
-    held,
-    approved_at: null,
+    ...{ destinations: [], of_source: 0, examples: [] },
   })
   const { flows: cards } = (await flows.call('GET', '/flows')).json()
-  expect(cards.find(({ name }: { name: string }) => name === 'shop').held_deletes).toEqual(held)
+  expect(cards.find(({ name }: { name: string }) => name === 'shop')).toMatchObject({
+    question: asked,
+    health: { state: 'attention', cause: 'question_open' },
+  })
   expect(deletes('shop')).toEqual([])
 })
 
-test('one delete is approved by its key, then the others; each approval is recorded', async () => {
-  expect((await approve({ pk: 'A-9' })).json()).toEqual({
-    name: 'approved',
-    status: 'approved',
-    deletes: 1,
-    changes: 1,
-  })
-  await flows.delivered()
-  expect(deletes('approved').map(({ path }) => path)).toEqual(['/approved/A-9'])
-  expect((await approve({ pks: ['A-7', 'A-1'] })).json()).toEqual({
+test('one delete is allowed by its key, then the others; each answer is recorded', async () => {
+  const name = 'approved'
+  await carryOut(name, { pks: ['A-9'] })
+  expect(deletes(name).map(({ path }) => path)).toEqual(['/approved/A-9'])
+  expect((await answer(name, { pks: ['A-7', 'A-1'] })).json()).toEqual({
     error: 'The item A-1 is not missing at the source',
   })
-  expect((await approve({ pks: ['A-7', 'A-8'] })).json()).toMatchObject({ deletes: 2, changes: 2 })
-  await flows.delivered()
-  expect(deletes('approved')).toHaveLength(3)
-  expect((await approve()).json()).toMatchObject({ deletes: 2, changes: 2 })
-  await flows.delivered()
-  expect(deletes('approved')).toHaveLength(5)
-  const { activity } = (await flows.call('GET', '/flows/activity?flow=approved')).json()
+  await carryOut(name, { pks: ['A-7', 'A-8'] })
+  expect(deletes(name)).toHaveLength(3)
+  await carryOut(name)
+  expect(deletes(name)).toHaveLength(5)
+  const { activity } = (await flows.call('GET', `/flows/activity?flow=${name}`)).json()
   expect(
     activity
-      .filter(({ action }: { action: string }) => action === 'deletes approved')
-      .map(({ detail }: { detail: string }) => detail),
-  ).toEqual(['2 deletes', '2 deletes', 'the delete of A-9'])
+      .filter(({ action }: { action: string }) => action === 'question answered')
+      .map(({ detail }: { detail: string }) => detail.replace(/\d+/, 'N')),
+  ).toEqual(['send, number N', 'send, number N, 2 items', 'send, number N, 1 items'])
   const audited = await flows.service.database.db
     .selectFrom('activity_log')
     .select('action')
-    .where('action', '=', 'flow.deletes_approved')
+    .where('action', '=', 'flow.question_answered')
     .execute()
   expect(audited).toHaveLength(3)
 })
 
-test('an item that is back with an invalid record is not deleted by an approval', async () => {
+test('an item that is back with an invalid record is not deleted by an answer', async () => {
   const name = 'invalid'
   const flow = { ...flowOf(name), item: { key: 'id', hash: { decimals: { price: 2 } } } }
   const priced = (from: number, to: number) => items(from, to).map((one) => ({ ...one, price: 1 }))
@@ -130,8 +135,7 @@ test('an item that is back with an invalid record is not deleted by an approval'
   await flows.write(`${name}.json`, priced(1, 5))
   await flows.call('POST', `/sync/${name}`)
   await flows.write(`${name}.json`, [...priced(1, 5), { id: 'A-7', price: 'x' }])
-  await flows.call('POST', `/flow/${name}/deletes/approve`)
-  await flows.delivered()
+  await carryOut(name)
   expect(
     deletes(name)
       .map(({ path }) => path)
@@ -140,17 +144,11 @@ test('an item that is back with an invalid record is not deleted by an approval'
 })
 
 test.each([
-  ['nothing is held', '/flow/whole/deletes/approve', undefined, 400],
-  ['the item is there', '/flow/shop/deletes/approve', { pk: 'A-1' }, 400],
-  ['a key is unknown', '/flow/shop/deletes/approve', { all: true }, 400],
-  ['there is no such flow', '/flow/none/deletes/approve', undefined, 404],
-])('when %s the approval is refused with one field', async (_, url, body, status) => {
-  const response = await flows.call('POST', url, body && { body })
+  ['nothing is asked', 'whole', {}, 409],
+  ['an item is there', 'shop', { pks: ['A-1'] }, 400],
+  ['a key is unknown', 'shop', { all: true }, 400],
+  ['there is no such flow', 'none', {}, 404],
+])('when %s the answer is refused with one field', async (_, name, body, status) => {
+  const response = await answer(name, body)
   expect([response.statusCode, Object.keys(response.json())]).toEqual([status, ['error']])
-})
-
-test('the OpenAPI document has both routes', async () => {
-  const { paths } = (await flows.call('GET', '/openapi.json')).json()
-  expect(paths['/flow/{name}/deletes'].get).toBeDefined()
-  expect(paths['/flow/{name}/deletes/approve'].post).toBeDefined()
 })

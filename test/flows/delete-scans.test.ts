@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { approveHeldDeletes, readHeldDeletes } from '../../src/flows/control/held-deletes.ts'
+import { answerQuestion } from '../../src/flows/control/answer-question.ts'
+import { readQuestion } from '../../src/flows/control/question-view.ts'
 import { flowSchema } from '../../src/flows/definition/schema.ts'
 import { scansToDelete } from '../../src/flows/poll/deletes.ts'
 import { openTestDatabase } from '../support/database.ts'
@@ -119,59 +120,66 @@ test.each([
   },
 )
 
-const deps = () => ({ database, now, audit })
+const asks = ({ runtime }: TestPoll) => readQuestion(database.db, runtime)
 
-test('an approval sends the deletes of that time, once, and none of later removals', async () => {
+/** Answers what the flow asks, about these missing items or all of it. Returns how many were asked about. */
+const allow = async (poll: TestPoll, pks?: string[], answer: 'send' | 'keep' = 'send') => {
+  const { number, missing } = await asks(poll)
+  const given = { number: number ?? 0, answer, pks }
+  await answerQuestion({ database, now, audit }, poll.runtime, given, 'ana')
+  return missing
+}
+
+test('an answer sends the deletes of that time, once, and none of later removals', async () => {
   const poll = await create({ guard: { maxPercent: 10, minItems: 2 } })
   poll.rows = without()
   await poll.poll()
   poll.rows = without('1', '2', '3', '4', '5')
   expect(await poll.poll()).toMatchObject({ changes: 0 })
-  expect(await approveHeldDeletes(deps(), poll.name, undefined, 'ana')).toBe(5)
+  expect(await allow(poll)).toBe(5)
   // 5 has returned; 10 to 14 are missing too, and 5 of 20 are more than the guard allows.
   poll.rows = without('1', '2', '3', '4', '10', '11', '12', '13', '14')
   expect(await poll.poll()).toMatchObject({ changes: 4 })
   expect(deleted(poll)).toEqual(['1', '2', '3', '4'])
   expect(await poll.poll()).toMatchObject({ changes: 0 })
-  // They need a new approval.
-  expect(await approveHeldDeletes(deps(), poll.name, undefined, 'ana')).toBe(5)
+  // They are asked about anew.
+  expect(await allow(poll)).toBe(5)
   expect(await poll.poll()).toMatchObject({ changes: 5 })
-  await expect(approveHeldDeletes(deps(), poll.name, undefined, 'ana')).rejects.toThrow(
-    'No deletes need approval',
-  )
+  await expect(allow(poll)).rejects.toThrow('not asked any more')
 })
 
-test('the delete of one item can be approved alone, also with an empty source', async () => {
+test('the delete of one item can be allowed alone, also with an empty source', async () => {
   const poll = await create({})
   poll.rows = without()
   await poll.poll()
   poll.rows = [[]]
   expect(await poll.poll()).toMatchObject({ changes: 0 })
-  await expect(approveHeldDeletes(deps(), poll.name, ['99'], 'ana')).rejects.toThrow('not missing')
-  expect(await approveHeldDeletes(deps(), poll.name, ['6'], 'ana')).toBe(1)
+  await expect(allow(poll, ['99'])).rejects.toThrow('not missing')
+  await allow(poll, ['6'])
   expect(await poll.poll()).toMatchObject({ changes: 1 })
   expect(deleted(poll)).toEqual(['6'])
-  expect(await approveHeldDeletes(deps(), poll.name, undefined, 'ana')).toBe(19)
+  expect(await allow(poll)).toBe(19)
   expect(await poll.poll()).toMatchObject({ changes: 19 })
 })
 
-test('after the approval of one delete the guard still holds back the others', async () => {
+test('after an answer about one delete the guard still holds the others', async () => {
   const poll = await create({ guard: { maxPercent: 10, minItems: 2 } })
   poll.rows = without()
   await poll.poll()
   poll.rows = without('1', '2', '3')
   expect(await poll.poll()).toMatchObject({ changes: 0 })
-  expect(await approveHeldDeletes(deps(), poll.name, ['1'], 'ana')).toBe(1)
+  await allow(poll, ['1'])
   expect(await poll.poll()).toMatchObject({ changes: 1 })
   expect(await poll.poll()).toMatchObject({ changes: 0 })
-  expect(await approveHeldDeletes(deps(), poll.name, ['2'], 'ana')).toBe(1)
+  await allow(poll, ['2'])
   expect(await poll.poll()).toMatchObject({ changes: 1 })
-  const pending = await readHeldDeletes(database.db, poll.name, 1)
-  const reason = expect.stringMatching(/^1 deletes need approval: 15\.0 % of 20 items/)
-  expect(pending).toMatchObject({ missing: 1, pks: ['3'], held: { items: 1, known: 18, reason } })
+  const pending = await asks(poll)
+  const reason = expect.stringMatching(/^1 deletes wait for an answer: 15\.0 % of 20 items/)
+  expect(pending).toMatchObject({ about: 'deletes', missing: 1, reason })
+  expect(pending.missingItems).toEqual([{ pk: '3', name: null }])
   expect(await poll.poll()).toMatchObject({ changes: 0 })
   expect(deleted(poll)).toEqual(['1', '2'])
-  expect((await readHeldDeletes(database.db, poll.name, 1)).held).toEqual(pending.held)
+  expect(await asks(poll)).toEqual(pending)
   // The source has it again; later removals count from zero.
   poll.rows = without('1', '2')
   await poll.poll()
@@ -179,22 +187,54 @@ test('after the approval of one delete the guard still holds back the others', a
   expect(await poll.poll()).toMatchObject({ changes: 2 })
 })
 
-test('missing items beside an unreadable record are shown, and deleted after an approval', async () => {
+test('missing items beside an unreadable record are shown, and deleted after an answer', async () => {
   const poll = await create({ scans: 2 })
   poll.rows = without()
   await poll.poll()
   const bad = { id: '' }
   poll.rows = [[...(without('1', '2', '3')[0] ?? []), bad]]
   for (let scan = 0; scan < 3; scan += 1) expect(await poll.poll()).toMatchObject({ changes: 0 })
-  expect(await readHeldDeletes(database.db, poll.name, 2)).toMatchObject({
+  expect(await asks(poll)).toMatchObject({
     missing: 3,
-    pks: ['1', '2', '3'],
-    held: { items: 3, reason: expect.stringContaining('could not be read') },
+    missingItems: [{ pk: '1' }, { pk: '2' }, { pk: '3' }],
+    reason: expect.stringContaining('could not be read'),
   })
-  expect(await approveHeldDeletes(deps(), poll.name, ['1'], 'ana')).toBe(1)
+  await allow(poll, ['1'])
   expect(await poll.poll()).toMatchObject({ changes: 1 })
   expect(await poll.poll()).toMatchObject({ changes: 0 })
-  expect(await approveHeldDeletes(deps(), poll.name, undefined, 'ana')).toBe(2)
+  expect(await allow(poll)).toBe(2)
   expect(await poll.poll()).toMatchObject({ changes: 2 })
   expect(deleted(poll)).toEqual(['1', '2', '3'])
+})
+
+test('the answer keep leaves what is missing at the destinations, and it is not asked about again', async () => {
+  const poll = await create({ guard: { maxPercent: 10, minItems: 2 } })
+  poll.rows = without()
+  await poll.poll()
+  poll.rows = without('1', '2', '3', '4')
+  await poll.poll()
+  await allow(poll, ['4'], 'keep')
+  await poll.poll()
+  expect(await asks(poll)).toMatchObject({ state: 'asked', missing: 3 })
+  await allow(poll, undefined, 'keep')
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(await asks(poll)).toMatchObject({ state: 'none', missing: 0, missingItems: [] })
+  // What returns is new to the flow.
+  poll.rows = without('1', '2', '3')
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(deleted(poll)).toEqual([])
+})
+
+test('an answer about deletes waits for a read that began after it', async () => {
+  const poll = await create({ guard: { maxPercent: 10, minItems: 2 } })
+  poll.rows = without()
+  await poll.poll()
+  poll.rows = without('1', '2', '3')
+  await poll.poll()
+  poll.rows = without('1', '2', '3', '4', '5', '6')
+  poll.beforeBatch = async () => void (await allow(poll))
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  poll.beforeBatch = () => undefined
+  expect(await poll.poll()).toMatchObject({ changes: 3 })
+  expect(await asks(poll)).toMatchObject({ state: 'asked', missing: 3 })
 })

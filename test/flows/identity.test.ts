@@ -176,16 +176,17 @@ test('rows that another source does not have are deleted only after approval', a
   await flows.delivered()
   await define(name, { ...from('table-b'), destinations: [shop(one, name)] })
   const reason =
-    '1 deletes need approval: the source is another one than before, and this is the first comparison of its items'
+    '1 deletes wait for an answer: the source is another one than before, and this is the first comparison of its items'
   expect(await post(`/sync/${name}`)).toMatchObject({ changes: 1 })
   await flows.delivered()
   expect(sentTo(one, name).filter((sent) => sent.startsWith('DELETE'))).toEqual([])
-  expect((await flows.call('GET', `/flow/${name}/deletes`)).json()).toMatchObject({
-    held: { items: 1, reason },
-  })
+  const held = (await flows.call('GET', `/flow/${name}/question`)).json()
+  expect(held).toMatchObject({ about: 'deletes', missing: 1, reason })
   // The next poll of the same source changes nothing of that.
   await post(`/sync/${name}`)
-  await post(`/flow/${name}/deletes/approve`)
+  const body = { number: held.number, answer: 'send' }
+  await flows.call('POST', `/flow/${name}/question`, { body })
+  await post(`/sync/${name}`)
   await flows.delivered()
   expect(sentTo(one, name).filter((sent) => sent.startsWith('DELETE'))).toEqual([
     `DELETE /${name}/products/one-A`,

@@ -80,7 +80,9 @@ test('in a JSON list: the other records are sent, and missing items wait for a r
   expect(await lastRun('list')).toMatchObject({ rows_read: 6, items: { refused: 4, deleted: 0 } })
   const reported = await errors('list')
   expect(reported).toHaveLength(5)
-  expect(reported[0]).toBe('1 deletes need approval: the source had records that could not be read')
+  expect(reported[0]).toBe(
+    '1 deletes wait for an answer: the source had records that could not be read',
+  )
   expect(reported.slice(1)).toEqual(
     ['1 of the answer is null', '3 of', '4 of', '5 of'].map((part) =>
       expect.stringMatching(

@@ -542,14 +542,16 @@ test.each([
   ['the source is empty', [], {}],
   ['too many vanish at once', [records(1, 100)], {}],
   ['a record could not be read', [[...records(1, 118), { id: '' }]], {}],
-])('deletes need approval, and that is reported, when %s', async (_, rows, guard) => {
+])('deletes wait for an answer, and that is reported, when %s', async (_, rows, guard) => {
   const poll = await create(deleting(guard))
   poll.rows = [records(1, 120)]
   await poll.poll()
   poll.rows = rows
   expect(await poll.poll()).toMatchObject({ changes: 0 })
   expect(await countItems(database.db, poll.name)).toBe(120)
-  expect((await problems(poll)).some(({ error }) => error.includes('need approval'))).toBe(true)
+  expect((await problems(poll)).some(({ error }) => error.includes('wait for an answer'))).toBe(
+    true,
+  )
 })
 
 test('a NUL in a key, a text or a name keeps only that item out', async () => {

@@ -103,7 +103,7 @@ test('a changed mapping is asked about with numbers; nothing is sent, polls go o
   const { flows: cards } = (await flows.call('GET', '/flows')).json()
   const card = cards.find((one: { name: string }) => one.name === name)
   expect(card).toMatchObject({
-    health: { state: 'attention', cause: 'definition_changed' },
+    health: { state: 'attention', cause: 'question_open' },
     question: { why: { code: 'DEFINITION_CHANGED' } },
   })
   await prices(name, { 1: 100, 2: 250 })

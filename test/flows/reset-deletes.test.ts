@@ -80,18 +80,18 @@ describe.each([
     expect(deletes()).toEqual(['erp/A-4', 'web/A-4'])
   })
 
-  test('leaves a delete that needs approval to the operator, who can still approve it', async () => {
+  test('leaves a delete that the guard holds to the operator, who can still answer', async () => {
     await start({ guard: { maxPercent: 10, minItems: 0 } })
     await flows.write(`${name}.json`, items(1, 3))
     await settle()
     await reset()
     await settle()
     expect(deletes()).toEqual([])
-    expect((await flows.call('GET', `/flow/${name}/deletes`)).json()).toMatchObject({
-      pks: ['A-4'],
-      held: { items: 1, known: 4 },
-    })
-    await flows.call('POST', `/flow/${name}/deletes/approve`)
+    const asked = (await flows.call('GET', `/flow/${name}/question`)).json()
+    expect(asked).toMatchObject({ about: 'deletes', missing: 1, missing_items: [{ pk: 'A-4' }] })
+    const body = { number: asked.number, answer: 'send' }
+    await flows.call('POST', `/flow/${name}/question`, { body })
+    await settle()
     await flows.delivered()
     expect(deletes()).toEqual(['erp/A-4', 'web/A-4'])
   })

@@ -263,7 +263,7 @@ describe('a poll of such a file', () => {
       ...['upsert 1', 'upsert 2', 'upsert 2', 'upsert 3'],
     ])
     expect(await errors(poll.name)).toEqual([
-      expect.stringContaining('1 deletes need approval'),
+      expect.stringContaining('1 deletes wait for an answer'),
       expect.stringContaining('ends within a line; its last record waits'),
     ])
     later(16 * minute)

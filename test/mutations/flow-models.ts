@@ -39,8 +39,9 @@ export const flowModels: readonly Mistakes[] = [
     for (const flow of flows) {
       const query = trx.selectFrom('flow_state').select('question').where('flow', '=', flow)
       const { question } = await query.executeTakeFirstOrThrow()
-      const { definition, number } = question ?? {}
-      if (number) await storeAnswer(trx, flow, { definition, number, answer: 'send' })
+      const answered = JSON.stringify({ ...question, answer: 'send' })
+      const update = trx.updateTable('flow_state').set({ question: answered })
+      if (question?.number) await update.where('flow', '=', flow).execute()
 `,
       ],
     },

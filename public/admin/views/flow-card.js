@@ -1,15 +1,8 @@
 import { duration, name, number, relative } from '../../shared/format.js'
-import { count, t } from '../../shared/i18n.js'
+import { t } from '../../shared/i18n.js'
 import { html, repeat } from '../../shared/lit.js'
 import { badge, facts, note } from '../../shared/parts.js'
-import {
-  askApproveDeletes,
-  askQuestion,
-  askReset,
-  askResync,
-  isBusy,
-  testAlerts,
-} from '../flow-actions.js'
+import { askQuestion, askReset, askResync, isBusy, testAlerts } from '../flow-actions.js'
 import { isToldApart, isTrouble } from '../flow-health.js'
 import { reasonText } from '../reason.js'
 import { stopNotes } from '../sending.js'
@@ -50,7 +43,6 @@ export function flowCard(app, { flow, health }, isWhole = false) {
     ${isTrouble(health) && !isToldApart(health) ? note(health.state === 'down' ? 'bad' : 'warn', troubleOf(app, flow, health)) : null}
     ${waitingNote(flow)}
     ${flow.question ? questionNote(app, flow) : null}
-    ${flow.held_deletes ? heldNote(app, flow) : null}
     ${flow.progress ? progressOf(flow) : null} ${figures(flow)} ${destinations(app, flow, health, isWhole)}
     ${error && !isTold ? note('bad', html`<p class="small clip">${t('flow.lastError')}: ${name(reasonText(flow.last_error_why, error))}</p>`) : null}
     ${resultOf(app, flow)}
@@ -58,31 +50,17 @@ export function flowCard(app, { flow, health }, isWhole = false) {
   </article>`
 }
 
-/** What a changed definition would send. Until an operator answers it waits, and the source is read as always. */
+/** What the flow asks. Until an operator answers it waits, and the source is read as always. */
 function questionNote(app, flow) {
-  const { reason, why, asked_at: since } = flow.question
+  const { about, reason, why, asked_at: since } = flow.question
   return note(
     'warn',
-    html`<p class="small strong">${t('question.note')} ${since === null ? null : relative(since)}</p>
+    html`<p class="small strong">${t(`question.${about}Note`)} ${since === null ? null : relative(since)}</p>
       <p class="small">${name(reasonText(why, reason))}</p>
       ${smallRunButton(app, {
         text: t('do.answer'),
         disabled: isBusy(app, flow, 'answer'),
         onclick: () => askQuestion(app, flow),
-      })}`,
-  )
-}
-
-function heldNote(app, flow) {
-  const { items, reason, why, since } = flow.held_deletes
-  return note(
-    'warn',
-    html`<p class="small strong">${count('held.note', items)} ${relative(since)}</p>
-      <p class="small clip">${name(reasonText(why, reason))}</p>
-      ${smallRunButton(app, {
-        text: t('do.approve'),
-        disabled: isBusy(app, flow, 'approve'),
-        onclick: () => askApproveDeletes(app, flow),
       })}`,
   )
 }

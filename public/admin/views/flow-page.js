@@ -1,8 +1,8 @@
 import { code, duration, name, number, time } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
 import { html, live } from '../../shared/lit.js'
-import { badge, empty, facts, pageOfRows, table } from '../../shared/parts.js'
-import { askApproveDeletes, flowPath, isBusy } from '../flow-actions.js'
+import { badge, empty, pageOfRows, table } from '../../shared/parts.js'
+import { askQuestion, flowPath, isBusy } from '../flow-actions.js'
 import { healthOf } from '../flow-health.js'
 import { reasonText } from '../reason.js'
 import { flowCard } from './flow-card.js'
@@ -13,12 +13,12 @@ const shownAtMost = 50
 /** What only the page of one flow asks for: its runs, what waits to be deleted, what is not sent. */
 export async function readFlow(app, flow, signal) {
   const read = (what, query) => app.api.get(flowPath({ name: flow }, what), query, signal)
-  const [{ runs }, deletes, { skipped }] = await Promise.all([
+  const [{ runs }, { missing_items: missing }, { skipped }] = await Promise.all([
     read('runs', { limit: shownAtMost }),
-    read('deletes', {}),
+    read('question', {}),
     read('skipped', { limit: shownAtMost }),
   ])
-  return { name: flow, runs, deletes, skipped }
+  return { name: flow, runs, missing, skipped }
 }
 
 /** All about one flow. */
@@ -30,15 +30,15 @@ export function flowPage(app, shown) {
   return html`${back} ${flowCard(app, { flow, health: healthOf(flow) }, true)} ${more}`
 }
 
-function details(app, flow, { runs, deletes, skipped }) {
+function details(app, flow, { runs, missing, skipped }) {
   const part = (all, key) =>
     pageOfRows(app.query, all, (to) => app.link('flows', { ...app.query, ...to }), {
       key,
-      onPhone: deletes.missing > 0 || skipped.length > 0 ? 2 : 4,
+      onPhone: missing.length > 0 || skipped.length > 0 ? 2 : 4,
     })
   const latest = part(runs, 'page')
   const lists = [
-    deletes.missing > 0 ? missingPanel(app, flow, deletes, part(deletes.items, 'missing')) : null,
+    missing.length > 0 ? missingPanel(app, flow, missing, part(missing, 'missing')) : null,
     panel(t('flow.runsTitle'), [
       runs.length === 0 ? empty(t('runs.none')) : runTable(latest.rows),
       latest.links,
@@ -93,13 +93,9 @@ const itemLink = (app, flow, pk) =>
 /** The keys that are chosen, of the flow that is shown. */
 const chosen = { flow: undefined, pks: new Set() }
 
-/** Items that the source no longer shows. The deletes of those that are chosen are approved together. */
-function missingPanel(
-  app,
-  flow,
-  { missing, items, scans, approved_at: approvedAt },
-  { rows, links },
-) {
+/** The first items that the source no longer shows. Where the flow asks about them, some can be chosen for an answer. */
+function missingPanel(app, flow, items, { rows, links }) {
+  const isAsked = flow.question?.about === 'deletes' && app.may('run_flows')
   if (chosen.flow !== flow.name) Object.assign(chosen, { flow: flow.name, pks: new Set() })
   const picked = items.filter(({ pk }) => chosen.pks.has(pk))
   const choose = (wanted, isChosen) => {
@@ -112,17 +108,13 @@ function missingPanel(
         @change=${(event) => choose(wanted, event.target.checked)} />
       ${label}
     </label>`
-  const content = html`${facts([
-    [t('missing.scans'), number(scans)],
-    [t('missing.approved'), approvedAt && time(approvedAt)],
-  ])}
-    ${items.length > 1 && app.may('run_flows') ? box(t('held.choose'), items) : null}
+  const content = html`${items.length > 1 && isAsked ? box(t('missing.choose'), items) : null}
     <ul class="plain-list items">
       ${rows.map(
         (item) =>
           html`<li>
             ${
-              app.may('run_flows')
+              isAsked
                 ? box(
                     item.name === null
                       ? html`<span class="visually-hidden">${item.pk}</span>`
@@ -136,15 +128,20 @@ function missingPanel(
       )}
     </ul>
     ${links}
-    ${missing > items.length ? html`<p class="soft small">${t('errors.more', { count: number(missing - items.length) })}</p>` : null}
-    <div class="buttons">
-      ${smallRunButton(app, {
-        text: picked.length === 0 ? t('held.noneChosen') : count('held.these', picked.length),
-        extra: 'danger',
-        disabled: picked.length === 0 || isBusy(app, flow, 'approve'),
-        onclick: () => askApproveDeletes(app, flow, picked),
-      })}
-    </div>`
+    ${
+      isAsked
+        ? html`<div class="buttons">
+            ${smallRunButton(app, {
+              text:
+                picked.length === 0
+                  ? t('missing.noneChosen')
+                  : count('missing.these', picked.length),
+              disabled: picked.length === 0 || isBusy(app, flow, 'answer'),
+              onclick: () => askQuestion(app, flow, picked),
+            })}
+          </div>`
+        : null
+    }`
   return panel(t('missing.title'), content, { hint: t('missing.hint') })
 }
 

@@ -26,7 +26,7 @@ export const causeTexts = {
   'cause.never_charged': 'no charge yet',
   'cause.not_called': 'not called',
   'cause.flow_paused': 'paused',
-  'cause.definition_changed': 'its definition changed: answer',
+  'cause.question_open': 'asks something: answer',
   'cause.flow_limited': 'run limit used up',
   'cause.source_failing': 'the source cannot be read',
   'cause.not_polled': 'not polled in time',

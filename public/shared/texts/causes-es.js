@@ -26,7 +26,7 @@ export const causeTexts = {
   'cause.never_charged': 'todavía sin cobros',
   'cause.not_called': 'sin llamadas',
   'cause.flow_paused': 'en pausa',
-  'cause.definition_changed': 'cambió su definición: respondé',
+  'cause.question_open': 'pregunta algo: respondé',
   'cause.flow_limited': 'límite de corridas usado',
   'cause.source_failing': 'el origen no se puede leer',
   'cause.not_polled': 'no se leyó a tiempo',

@@ -11,20 +11,20 @@ export const pollReasons = {
     es: 'estos campos faltan en todos los registros: {fields}. Los registros tienen: {found}. Corregí el origen o la definición, donde $exists(campo) u optional: true dicen que puede faltar',
   },
   DELETES_HELD_EMPTY: {
-    en: '{items} deletes need approval: the source is empty',
-    es: '{items} bajas esperan aprobación: el origen está vacío',
+    en: '{items} deletes wait for an answer: the source is empty',
+    es: '{items} bajas esperan respuesta: el origen está vacío',
   },
   DELETES_HELD_MANY: {
-    en: '{items} deletes need approval: {percent} % of {known} items vanished at once, more than {most} %',
-    es: '{items} bajas esperan aprobación: faltan de golpe {percent} % de {known} ítems, más del {most} %',
+    en: '{items} deletes wait for an answer: {percent} % of {known} items vanished at once, more than {most} %',
+    es: '{items} bajas esperan respuesta: faltan de golpe {percent} % de {known} ítems, más del {most} %',
   },
   DELETES_HELD_UNREAD: {
-    en: '{items} deletes need approval: the source had records that could not be read',
-    es: '{items} bajas esperan aprobación: el origen tenía registros que no se pudieron leer',
+    en: '{items} deletes wait for an answer: the source had records that could not be read',
+    es: '{items} bajas esperan respuesta: el origen tenía registros que no se pudieron leer',
   },
   DELETES_HELD_OTHER_SOURCE: {
-    en: '{items} deletes need approval: the source is another one than before, and this is the first comparison of its items',
-    es: '{items} bajas esperan aprobación: el origen es otro que antes, y sus ítems se comparan por primera vez',
+    en: '{items} deletes wait for an answer: the source is another one than before, and this is the first comparison of its items',
+    es: '{items} bajas esperan respuesta: el origen es otro que antes, y sus ítems se comparan por primera vez',
   },
   CURSOR_MISSING: {
     en: 'the cursor field {field} (source.cursor.field) is in none of the records, which have: {found}. Select it in the query, or name one of these',

@@ -120,7 +120,10 @@ export const refusalReasons = {
     en: 'This question is not asked any more: read it again',
     es: 'Esta pregunta ya no está abierta: leela de nuevo',
   },
-  NO_DELETES_HELD: { en: 'No deletes need approval', es: 'No hay bajas que esperen aprobación' },
+  ITEMS_NOT_ASKED: {
+    en: 'Single items can be chosen only where the flow asks about deletes',
+    es: 'Solo se pueden elegir ítems sueltos cuando el flujo pregunta por bajas',
+  },
   ITEM_NOT_MISSING: {
     en: 'The item {pk} is not missing at the source',
     es: 'El ítem {pk} no falta en el origen',

@@ -1,4 +1,3 @@
-import type { Answer } from '../../db/tables.ts'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import type { FlowSeen } from '../../fleet/observations.ts'
 import type {
@@ -10,7 +9,6 @@ import type { Poll } from '../../repositories/flows/flow-polls.ts'
 import type { SendStop, StopScope } from '../../repositories/flows/send-stops.ts'
 import type { Model } from '../api-model.ts'
 import type {
-  DeletesResponse,
   DestinationResponse,
   DestinationSending,
   ErrorRecord as ErrorRecordSchema,
@@ -30,6 +28,7 @@ import type {
   Waiting,
   WaitingResponse,
 } from '../routes/item-schemas.ts'
+import type { GivenAnswer } from './answer-question.ts'
 
 export type FlowStatus = Omit<Model<typeof FlowStatusSchema>, 'code'>
 export type QueueStatistics = Model<typeof StatsResponse>
@@ -64,7 +63,6 @@ export type FlowCard = Omit<Card, 'status' | 'destinations' | 'health'> & {
   destinations: (Omit<CardDestination, 'health'> & { sending: Sending })[]
 }
 export type FileWait = NonNullable<Card['waitingFor']>
-export type HeldDeletes = NonNullable<Card['heldDeletes']>
 
 /** Pending deliveries of a flow without a definition in this process. */
 export type PendingFlow = Flows['withoutDefinition'][number]
@@ -121,8 +119,8 @@ export type ControlService = {
   resume(names: 'all' | string, actor: string): Promise<string[]>
   /** What a changed definition would send, and whether an operator must answer. */
   question(name: string): Promise<QuestionView>
-  /** Answers the question of this number. Throws CONFLICT if it is not asked any more. */
-  answer(name: string, given: { number: number; answer: Answer }, actor: string): Promise<void>
+  /** Answers the question of this number (answerQuestion), and polls soon unless the flow is paused. */
+  answer(name: string, given: GivenAnswer, actor: string): Promise<void>
   /**
    * Stops sending; polls go on and deliveries wait. Throws NOT_FOUND for an unknown flow, and for a destination that
    * no flow in scope has. Returns the stop in force.
@@ -173,14 +171,6 @@ export type ControlService = {
   item(name: string, pk: string): Promise<ItemView>
   /** The flows that have an item. */
   findItem(pk: string): Promise<FoundItem[]>
-  /** Items missing at the source that are not deleted at the destinations yet. */
-  heldDeletes(name: string): Promise<Omit<Model<typeof DeletesResponse>, 'name'>>
-  /** Approves stopped deletes, of these items or of all, and polls unless the flow is paused. */
-  approveDeletes(
-    name: string,
-    pks: readonly string[] | undefined,
-    actor: string,
-  ): Promise<SyncOutcome & { deletes: number }>
   /** The observed state of each flow. */
   observed(): Promise<FlowSeen[]>
   cards(): Promise<FlowCard[]>

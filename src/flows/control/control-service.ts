@@ -10,13 +10,13 @@ import { controlError } from '../control-errors.ts'
 import { claimRuleOf } from '../deliver/claim-rules.ts'
 import { retryFailed } from '../deliver/retry-deliveries.ts'
 import type { EngineDeps, FlowEngine, OpenFlow } from '../engine/flow-engine.ts'
-import { scansToDelete } from '../poll/deletes.ts'
 import type { Poller } from '../poll/poll-loop.ts'
-import { forgetItems, isAccepted, questionKey, refuseOutdated } from '../poll/poll-plan.ts'
+import { forgetItems, isAccepted, refuseOutdated } from '../poll/poll-plan.ts'
 import { createEnqueue, type PollDeps } from '../poll/poll-writer.ts'
 import { acceptUnasked, applyAnswer } from '../poll/question.ts'
 import { sourceUnreadable } from '../sources/source-failures.ts'
 import { type DestinationDefinition, SourceError } from '../types.ts'
+import { answerQuestion } from './answer-question.ts'
 import type {
   AlertResult,
   ControlService,
@@ -27,11 +27,9 @@ import type {
 import { reportDestination } from './destination-reports.ts'
 import { causeOf } from './failure-cause.ts'
 import { createFlowReports } from './flow-reports.ts'
-import { approveHeldDeletes, readHeldDeletes } from './held-deletes.ts'
 import { findItemEverywhere, reportItem } from './item-report.ts'
 import { listWaiting } from './open-deliveries.ts'
 import {
-  answerQuestion,
   limitFlow,
   pauseFlows,
   recordAction,
@@ -41,7 +39,7 @@ import {
   resumeFlows,
   unlimitFlow,
 } from './pauses-and-limits.ts'
-import { askedReason, viewQuestion } from './question-view.ts'
+import { askedReason, readQuestion } from './question-view.ts'
 import { inForce, startSending, stopSending } from './sending.ts'
 import { syncItem } from './sync-item.ts'
 
@@ -263,17 +261,10 @@ export function createControlService(deps: ControlServiceDeps): ControlService {
       wake(flows)
       return flows
     },
-    async question(name) {
-      const { runtime } = find(name)
-      const state = await requireFlowState(deps.database.db, name)
-      return viewQuestion(runtime, state)
-    },
-    async answer(name, { number, answer }, actor) {
+    question: async (name) => readQuestion(deps.database.db, find(name).runtime),
+    async answer(name, given, actor) {
       const flow = find(name)
-      const definition = questionKey(flow.runtime)
-      if (!(await answerQuestion(deps, name, { definition, number, answer }, actor))) {
-        throw controlError('CONFLICT', { code: 'QUESTION_OVER' })
-      }
+      await answerQuestion(deps, flow.runtime, given, actor)
       await betweenPolls(flow, (lease, state) => applyAnswer(itemDeps, flow.runtime, lease, state))
       flow.poller.hint()
     },
@@ -387,13 +378,6 @@ export function createControlService(deps: ControlServiceDeps): ControlService {
         [...openFlows().values()].map(({ loaded }) => loaded.flow),
         pk,
       ),
-    heldDeletes: async (name) =>
-      readHeldDeletes(deps.database.db, name, scansToDelete(find(name).loaded.flow)),
-    async approveDeletes(name, pks, actor) {
-      find(name)
-      const approved = await approveHeldDeletes(deps, name, pks, actor)
-      return { ...(await sync(name, { force: false })), deletes: approved }
-    },
     problems: () => {
       engine.requireLoaded()
       return engine.problems()

@@ -22,7 +22,6 @@ import {
   listFlowStates,
   listProgress,
 } from '../../repositories/flows/flow-state.ts'
-import { listHeldDeletes } from '../../repositories/flows/missing-items.ts'
 import type { OpenFlow } from '../engine/flow-engine.ts'
 import { plannedAfter } from '../engine/poll-schedule.ts'
 import { findLostAccesses, ofSource } from '../oauth/lost-access.ts'
@@ -33,12 +32,10 @@ import type {
   FlowCard,
   FlowMetrics,
   FlowStatus,
-  HeldDeletes,
   OpenCounts,
   QueueStatistics,
 } from './control-service-types.ts'
 import { withOpen } from './destination-reports.ts'
-import { heldOf } from './held-deletes.ts'
 import { openQuestion } from './question-view.ts'
 import { readSending, waitingSince } from './sending.ts'
 
@@ -197,7 +194,6 @@ export function createFlowReports(
       items: await itemCounts(),
       changesToday: await changesToday(),
       sending: await readSending(db, deps.now()),
-      held: new Map((await listHeldDeletes(db)).map((one) => [one.flow, heldOf(one)])),
     }
     return [...deps.flows().values()].map((one) => cardOf(one, facts))
   }
@@ -283,7 +279,6 @@ type CardFacts = {
   items: ReadonlyMap<string, number>
   changesToday: (flow: Flow) => number
   sending: Awaited<ReturnType<typeof readSending>>
-  held: ReadonlyMap<string, HeldDeletes>
 }
 
 type Flow = OpenFlow['loaded']['flow']
@@ -335,7 +330,6 @@ function cardOf({ loaded: { flow, file }, runtime }: OpenFlow, facts: CardFacts)
         sending: facts.sending(name, destination.name),
       }
     }),
-    heldDeletes: facts.held.get(name) ?? null,
     question: state ? openQuestion(runtime, state) : null,
     hasAlerts: flow.alerts.onJobFailed.length > 0,
   }

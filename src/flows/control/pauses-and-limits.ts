@@ -1,5 +1,4 @@
 import type { Database, Trx } from '../../db/database.ts'
-import type { Answer } from '../../db/tables.ts'
 import type { Reason, ReasonCode } from '../../domain/flow-reasons.ts'
 import { sentenceOf } from '../../domain/flow-reasons.ts'
 import { forgetBodies } from '../../repositories/flows/asked-deliveries.ts'
@@ -19,7 +18,6 @@ import {
   forgetForm,
   requestForgetting,
   requestFullScan,
-  storeAnswer,
 } from '../../repositories/flows/flow-state.ts'
 
 /** Pauses of the service that end automatically. An operator's pause replaces them. */
@@ -167,22 +165,6 @@ export async function refillDestination(
   await recorded(deps, action, async (trx) => {
     await requestFullScan(trx, flow)
     await forgetForm(trx, target, form)
-  })
-}
-
-/** Stores an operator's answer to the question of this number. Returns whether it is still asked. */
-export async function answerQuestion(
-  deps: SwitchDeps,
-  flow: string,
-  { definition, number, answer }: { definition: string; number: number; answer: Answer },
-  actor: string,
-): Promise<boolean> {
-  const at = deps.now()
-  return deps.database.transaction(async (trx) => {
-    if (!(await storeAnswer(trx, flow, { definition, number, answer }))) return false
-    const detail = `${answer}, number ${number}`
-    await recordAction(deps, trx, { at, flow, action: 'question answered', actor, detail })
-    return true
   })
 }
 

@@ -1,11 +1,7 @@
 import type { Db, Trx } from '../../db/database.ts'
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { StoredQuestion } from '../../db/tables.ts'
+import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
 import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
-import {
-  type ApprovalRow,
-  endApprovals,
-  listApprovals,
-} from '../../repositories/flows/approvals.ts'
 import { deletedHash } from '../../repositories/flows/deliveries.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-errors.ts'
 import {
@@ -14,18 +10,22 @@ import {
   listPksAfter,
   markUnread,
 } from '../../repositories/flows/flow-items.ts'
-import { requestFullScan, updateFlowState } from '../../repositories/flows/flow-state.ts'
 import {
-  clearHeldDeletes,
+  type FlowStateChange,
+  type FlowStateRow,
+  replaceQuestion,
+  requestFullScan,
+  updateFlowState,
+} from '../../repositories/flows/flow-state.ts'
+import {
   countMissed,
   countMissedSince,
-  findHeldDeletes,
   findMissed,
   forgetDigests,
   forgetMissed,
   listMissed,
+  listReadBefore,
   type MissedItem,
-  writeHeldDeletes,
 } from '../../repositories/flows/missing-items.ts'
 import {
   listRemovedDestinations,
@@ -40,98 +40,114 @@ import type { PollDeps } from './poll-writer.ts'
 const pageSize = 1_000
 
 /** The result of a complete read for deletes. `isCut`: the read left out records that a later one gives. */
-type CompleteRead = {
+export type CompleteRead = {
   seen: KeySet
   problems: number
   read: number
   isCut: boolean
-  /** The stored items come from another source, and no operator has approved the deletes. */
-  isOtherSource: boolean
 }
 
 /**
  * After a complete read of a flow that deletes: deletes missing items at the destinations. Enough full scans must have
- * missed the item, and the guard or an operator must accept. A read with problems deletes only approved items,
- * because unreadable records are not gone. A cut read deletes nothing. An item that a read later than number `read`
- * found stays. Returns how many deletes were queued.
+ * missed the item, and the guard or an operator's answer must allow it; else the flow asks. A read with problems deletes only
+ * what an operator allowed, because unreadable records are not gone. A cut read deletes nothing. An item that a read later than
+ * number `read` found stays. `state` is of before the read: an answer that came later is for the next one. Returns how many
+ * deletes were queued.
  */
 export async function sendDeletes(
   deps: PollDeps,
   runtime: FlowRuntime,
   lease: HeldLease,
-  found: CompleteRead,
+  state: FlowStateRow,
+  { seen, problems, read, isCut }: CompleteRead,
 ): Promise<number> {
   const { flow } = runtime
   const { db } = deps.database
-  const { seen, problems, read, isCut, isOtherSource } = found
-  const letDelete = () => updateFlowState(db, flow.name, { holds_deletes: false })
+  const { question, holds_deletes: isOtherSource } = state
+  /** Ends the present question, and asks the next one if there is one. */
+  const ask = (next: StoredQuestion | null, fields: FlowStateChange = {}) =>
+    underLease(deps, lease, async (trx) => {
+      if (question || next) await replaceQuestion(trx, flow.name, question, next)
+      if (Object.keys(fields).length > 0) await updateFlowState(trx, flow.name, fields)
+    })
+  const anySource = { holds_deletes: false }
   await forgetShown(db, flow.name, seen)
   const vanished: string[] = []
-  for await (const pks of missingItems(db, flow.name, seen)) vanished.push(...pks)
+  for await (const pks of missingItems(db, flow.name, { seen, read })) vanished.push(...pks)
   if (vanished.length === 0) {
-    await clearHeldDeletes(db, flow.name)
-    if (isOtherSource && problems === 0 && !isCut) await letDelete()
+    if (question || isOtherSource) await ask(null, problems === 0 && !isCut ? anySource : {})
     return 0
   }
   if (isCut) {
     await reportHeldDeletes(deps, flow.name, vanished.length, unreadable(vanished.length))
     return 0
   }
-  const known = await countItems(db, flow.name)
-  const approvals = await listApprovals(db, flow.name, 'deletes')
-  const isApproved = approvedBy(approvals)
-  const unapproved = vanished.length - (await countApproved(db, flow.name, approvals))
-  const approvedSingly = (await findHeldDeletes(db, flow.name))?.let_through ?? 0
-  const refusalAfter = (deletedSingly: number) =>
-    otherSourceReason(isOtherSource, unapproved - deletedSingly) ??
-    refusalOf(flow.deletes.guard, {
-      ...{ seen: seen.size, known: known - deletedSingly, vanished: unapproved - deletedSingly },
-      ...{ approvedSingly: approvedSingly + deletedSingly, problems },
-    })
-  const refusal = refusalAfter(0)
+  const allowed = question?.answer === 'send' ? question : undefined
+  const isOfAll = allowed !== undefined && allowed.pks === undefined
+  const isAllowed = allowedBy(allowed)
+  const allowedItems = await countAllowed(db, flow.name, allowed, vanished)
+  const items = vanished.length - allowedItems
+  const letThrough = (question?.held?.letThrough ?? 0) + (isOfAll ? 0 : allowedItems)
+  const known = (await countItems(db, flow.name)) - (isOfAll ? 0 : allowedItems)
+  const refusal =
+    otherSourceReason(isOtherSource, items) ??
+    refusalOf(flow.deletes.guard, { seen: seen.size, known, vanished: items, letThrough, problems })
   const scans = scansToDelete(flow)
   const counts = problems === 0
-  const isOfAll = approvedBy(approvals.filter(({ pk }) => pk === ''))
   let deleted = 0
-  let deletedSingly = 0
   let notDue = 0
+  let lastMissed = 0
   for (let from = 0; from < vanished.length; from += pageSize) {
     const page = vanished.slice(from, from + pageSize)
     await underLease(deps, lease, async (trx) => {
       const missed = await countMissed(trx, flow.name, page, { read, most: scans, counts })
-      const due = missed.filter(
-        (one) => isApproved(one) || (refusal === undefined && one.scans >= scans),
-      )
+      const [yes, others] = partition(missed, isAllowed)
+      const due = others.filter((one) => refusal === undefined && one.scans >= scans)
       if (counts) notDue += missed.filter((one) => one.scans < scans).length
-      await queueDeletes(deps, runtime, trx, { pks: due.map(({ pk }) => pk), read })
-      deleted += due.length
-      deletedSingly += due.filter((one) => isApproved(one) && !isOfAll(one)).length
+      lastMissed = others.reduce((last, { since }) => Math.max(last, since), lastMissed)
+      const { isOtherKey } = allowed ?? {}
+      await queueDeletes(deps, runtime, trx, { pks: yes.map(keyOf), read, isOtherKey })
+      await queueDeletes(deps, runtime, trx, { pks: due.map(keyOf), read })
+      deleted += yes.length + due.length
     })
   }
-  await endApprovals(db, flow.name, approvals)
-  if (isOtherSource && approvals.some(({ pk }) => pk === '')) await letDelete()
-  const why = refusal && refusalAfter(deletedSingly)
-  if (why === undefined) await clearHeldDeletes(db, flow.name)
+  const fields = isOtherSource && isOfAll ? anySource : {}
+  if (refusal === undefined) await ask(null, fields)
   else {
-    const items = unapproved - deletedSingly
-    await reportHeldDeletes(deps, flow.name, items, why)
-    const at = deps.now()
-    await writeHeldDeletes(db, {
-      ...{ flow: flow.name, items, known: known - deletedSingly, why, read_number: read },
-      ...{ let_through: approvedSingly + deletedSingly, since: at, held_at: at },
-    })
+    await reportHeldDeletes(deps, flow.name, items, refusal)
+    // The same question as long as it concerns no further items.
+    const { number = 0, askedAt = deps.now().toISOString() } = question?.held ? question : {}
+    const held = { why: keptReason(refusal), known, letThrough }
+    // The same question as long as it concerns no further items.
+    await ask(
+      { number: lastMissed > number ? read : number, askedAt, missing: items, held },
+      fields,
+    )
   }
   // Most polls of this flow are incremental, so a full scan is requested to check again.
   if (notDue > 0) await deps.database.transaction((trx) => requestFullScan(trx, flow.name))
   return deleted
 }
 
-/** Deletes these items everywhere. With `isOtherKey` their keys are not those of the definition. */
+const keyOf = ({ pk }: { pk: string }) => pk
+
+function partition<T>(all: readonly T[], test: (one: T) => boolean): [T[], T[]] {
+  return [all.filter(test), all.filter((one) => !test(one))]
+}
+
+/**
+ * Deletes these items everywhere. With `isOtherKey` their keys are not those of the definition, whose fields then say nothing about
+ * what was delivered.
+ */
 export async function queueDeletes(
   deps: Pick<PollDeps, 'now' | 'enqueue'>,
   runtime: FlowRuntime,
   trx: Trx,
-  { pks, read, isOtherKey = false }: { pks: string[]; read: number; isOtherKey?: boolean },
+  {
+    pks,
+    read,
+    isOtherKey = false,
+  }: { pks: string[]; read: number; isOtherKey?: boolean | undefined },
 ): Promise<void> {
   if (pks.length === 0) return
   const { name: flow, destinations } = runtime.flow
@@ -156,7 +172,7 @@ async function reportHeldDeletes(
   vanished: number,
   why: Reason,
 ): Promise<void> {
-  deps.log.warn({ flow, vanished }, 'deletes need approval')
+  deps.log.warn({ flow, vanished }, 'deletes wait for an answer')
   const problem = { flow, pk: '', why, at: deps.now() }
   await insertSourceProblem(deps.database.db, problem)
 }
@@ -173,21 +189,26 @@ export function scansToDelete({ source, deletes }: Pick<Flow, 'source' | 'delete
   return isPaged || isMoving ? 2 : 1
 }
 
-/** Whether an operator approved the delete of an item: of this one, or of all that were missing then. */
-export function approvedBy(approvals: readonly ApprovalRow[]): (item: MissedItem) => boolean {
-  const reads = new Map(approvals.map((one) => [one.pk, one.read_number]))
-  const all = reads.get('')
-  return ({ pk, since }) => reads.has(pk) || (all !== undefined && since <= all)
+/** Whether an operator allowed the delete of an item: of this one, or of all that were missing when the flow asked. */
+function allowedBy(answered: StoredQuestion | undefined): (item: MissedItem) => boolean {
+  if (!answered) return () => false
+  const { number = 0, pks } = answered
+  const chosen = pks && new Set(pks)
+  return ({ pk, since }) => (chosen ? chosen.has(pk) : since <= number)
 }
 
-/** How many missing items an approval of all covers. */
-export async function countApproved(
+/** Of how many of these missing items an operator allowed the delete. */
+async function countAllowed(
   db: Db,
   flow: string,
-  approvals: readonly ApprovalRow[],
+  answered: StoredQuestion | undefined,
+  vanished: readonly string[],
 ): Promise<number> {
-  const all = approvals.find(({ pk }) => pk === '')
-  return all ? countMissedSince(db, flow, all.read_number) : 0
+  if (!answered) return 0
+  const { number = 0, pks } = answered
+  if (pks === undefined) return countMissedSince(db, flow, number)
+  const missing = new Set(vanished)
+  return pks.filter((pk) => missing.has(pk)).length
 }
 
 /** Items that this read found again are not missing. */
@@ -213,7 +234,7 @@ export async function markMissing(
 ): Promise<number> {
   await forgetShown(deps.database.db, flow, seen)
   let missing = 0
-  for await (const pks of missingItems(deps.database.db, flow, seen)) {
+  for await (const pks of missingItems(deps.database.db, flow, { seen, read })) {
     const marked = await underLease(deps, lease, async (trx) => {
       // Nothing has compared them: if they return, they count as changed.
       await markUnread(trx, flow, pks)
@@ -238,7 +259,7 @@ export async function noteMissing(
   const isSure = scansToDelete({ source, deletes }) === 1
   let isNew = false
   await forgetShown(db, flow, seen)
-  for await (const pks of missingItems(db, flow, seen)) {
+  for await (const pks of missingItems(db, flow, { seen, read })) {
     const before = new Map((await findMissed(db, flow, pks)).map((one) => [one.pk, one.scans]))
     const [first, again] = [
       pks.filter((pk) => !before.has(pk)),
@@ -262,16 +283,17 @@ export async function noteMissing(
   if (isNew && !isSure) await deps.database.transaction((trx) => requestFullScan(trx, flow))
 }
 
-/** The keys of stored items that a complete read did not find, in pages. */
-export async function* missingItems(
+/** The keys of stored items that a complete read did not find, in pages, without those that a later read found. */
+async function* missingItems(
   db: Db,
   flow: string,
-  seen: Pick<KeySet, 'has'>,
+  { seen, read }: Pick<CompleteRead, 'seen' | 'read'>,
 ): AsyncGenerator<string[]> {
   let after: string | undefined
   for (;;) {
     const pks = await listPksAfter(db, flow, after, pageSize)
-    yield pks.filter((pk) => !seen.has(pk))
+    const unseen = pks.filter((pk) => !seen.has(pk))
+    if (unseen.length > 0) yield await listReadBefore(db, flow, unseen, read)
     after = pks.at(-1)
     if (pks.length < pageSize) return
   }
@@ -279,7 +301,7 @@ export async function* missingItems(
 
 /**
  * Why the guard stops deletes; undefined if it allows them. `known` counts stored items, including new ones of this
- * read. `approvedSingly` counts items of the same loss that were deleted after single approvals.
+ * read. `letThrough` counts items of the same loss that an operator had deleted one by one.
  */
 export function refusalOf(
   guard: Flow['deletes']['guard'],
@@ -287,18 +309,18 @@ export function refusalOf(
     seen: number
     known: number
     vanished: number
-    approvedSingly: number
+    letThrough: number
     problems: number
   },
 ): Reason | undefined {
-  const { seen, vanished, approvedSingly, problems } = found
+  const { seen, vanished, letThrough, problems } = found
   if (vanished === 0) return undefined
   if (problems > 0) return unreadable(vanished)
   if (seen === 0 && guard.emptySource === 'refuse') {
     return { code: 'DELETES_HELD_EMPTY', data: { items: vanished } }
   }
-  const known = found.known + approvedSingly
-  const atOnce = vanished + approvedSingly
+  const known = found.known + letThrough
+  const atOnce = vanished + letThrough
   const percent = (atOnce / known) * 100
   if (atOnce > guard.minItems && percent > guard.maxPercent) {
     const data = { items: vanished, percent: percent.toFixed(1), known, most: guard.maxPercent }

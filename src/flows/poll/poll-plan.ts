@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Db } from '../../db/database.ts'
+import type { StoredQuestion } from '../../db/tables.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
@@ -71,17 +72,17 @@ export function questionKey({ forms, identities }: Definition): string {
 }
 
 /**
- * The question about a changed definition: `none`, `comparing` until a read has compared all items, then `asked` or
- * `answered`. Meanwhile the destinations that differ are sent nothing.
+ * The question of a flow: `none`, `asked` or `answered`. After a change of the definition it is `comparing` until a read has
+ * compared all items; the destinations that differ are sent nothing until the answer.
  */
 export function questionState(
   runtime: Definition,
   state: FlowStateRow,
 ): 'none' | 'comparing' | 'asked' | 'answered' {
   const { question } = state
-  if (isAccepted(runtime, state)) return 'none'
-  if (question?.definition !== questionKey(runtime) || question.number === undefined) {
-    return 'comparing'
+  const definition = isAccepted(runtime, state) ? undefined : questionKey(runtime)
+  if (question?.number === undefined || question.definition !== definition) {
+    return definition === undefined ? 'none' : 'comparing'
   }
   return question.answer === undefined ? 'asked' : 'answered'
 }
@@ -199,7 +200,9 @@ export async function planPoll(
     state: await requireFlowState(db, name),
   })
   if (isAccepted(runtime, state)) {
-    if (!state.question) return { pollKind: 'normal', differences: [], state }
+    if (state.question?.definition === undefined) {
+      return { pollKind: 'normal', differences: [], state }
+    }
     // The former definition is back.
     await endAskedDeliveries(deps, name, lease)
     await underLease(deps, lease, (trx) => updateFlowState(trx, name, { question: null }))
@@ -251,7 +254,7 @@ export function acceptedBy({ forms, identities }: Definition, state: Accepted) {
   return {
     destination_forms: forms,
     destination_identities: { ...state.destination_identities, ...identities.destinations },
-    question: null,
+    question: null as StoredQuestion | null,
   }
 }
 

@@ -172,15 +172,16 @@ export async function pollOnce(
   try {
     const seen = await readSource(deps, runtime, lease, causeRules, since, progress)
     await reportWarnings(deps, runtime, progress)
+    const found = {
+      ...{ seen, read: progress.read, isCut: isCutOff(progress) },
+      problems: progress.problems - progress.duplicates,
+    }
     if (comparison)
       await endComparison(deps, runtime, lease, { progress, comparison, seen, differences })
-    else if (isFull && state.question) await forgetShown(deps.database.db, flow.name, seen)
+    else if (isFull && state.question?.definition !== undefined)
+      await forgetShown(deps.database.db, flow.name, seen)
     else if (isFull && flow.deletes.mode === 'delete') {
-      const { read } = progress
-      const isCut = isCutOff(progress)
-      const problems = progress.problems - progress.duplicates
-      const found = { seen, problems, read, isCut, isOtherSource: state.holds_deletes }
-      progress.counts.deleted = await sendDeletes(deps, runtime, lease, found)
+      progress.counts.deleted = await sendDeletes(deps, runtime, lease, state, found)
       progress.changes += progress.counts.deleted
     } else if (isFull && deps.isDeletedBeside(flow.name)) {
       const isWhole = progress.problems === progress.duplicates && !isCutOff(progress)
@@ -188,7 +189,12 @@ export async function pollOnce(
     }
     await finish(deps, runtime, lease, state, isFull, progress)
     if (comparison) {
-      await applyAnswer(deps, runtime, lease, await requireFlowState(deps.database.db, flow.name))
+      const compared = await requireFlowState(deps.database.db, flow.name)
+      const accepted = await applyAnswer(deps, runtime, lease, compared)
+      // This read has missed what the answer lets be deleted.
+      const { question } = accepted
+      if (question?.answer && question.definition === undefined)
+        await sendDeletes(deps, runtime, lease, accepted, found)
     }
   } catch (error) {
     // A source that is broken off throws its own error. The lost lease is what matters.
@@ -203,11 +209,12 @@ export async function pollOnce(
   if (!progress.mustReadAgain) await runtime.source.committed?.()
   logPoll(deps, flow.name, isFull, progress)
   const after = comparison ? await requireFlowState(deps.database.db, flow.name) : state
-  const question = after.question?.number === undefined ? undefined : after.question
+  const isAbout = after.question?.definition !== undefined && after.question.number !== undefined
+  const question = isAbout ? after.question : undefined
   return { changes: progress.changes, rowsRead: progress.rowsRead, ...(question && { question }) }
 }
 
-/** Another source is read completely, and what it lacks is deleted only after an approval. Returns the new state. */
+/** Another source is read completely, and what it lacks is deleted only after an answer. Returns the new state. */
 async function applySource(
   deps: PollDeps,
   runtime: FlowRuntime,

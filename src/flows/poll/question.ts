@@ -1,5 +1,5 @@
 import type { Trx } from '../../db/database.ts'
-import type { Answer } from '../../db/tables.ts'
+import type { Answer, StoredQuestion } from '../../db/tables.ts'
 import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
 import { forgetDelivered, keepAsDelivered } from '../../repositories/flows/asked-deliveries.ts'
 import { forgetDeliveries } from '../../repositories/flows/deliveries.ts'
@@ -7,13 +7,12 @@ import { wakeDestination } from '../../repositories/flows/flow-events.ts'
 import { deleteHashes, listPksAfter } from '../../repositories/flows/flow-items.ts'
 import {
   type FlowStateRow,
-  nextRead,
+  requestFullScan,
   requireFlowState,
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
 import { listMissedSince } from '../../repositories/flows/missing-items.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import { queueDeletes } from './deletes.ts'
 import {
   acceptedBy,
   differencesOf,
@@ -29,8 +28,8 @@ type Deps = Pick<PollDeps, 'database' | 'now' | 'enqueue'>
 const rowsAtOnce = 1_000
 
 /**
- * Applies the stored answer to the question about this definition; nothing without one. After a crash it is applied again.
- * Returns the new state of the flow.
+ * Applies the stored answer to the question of the flow; nothing without one. Deletes are left to the next complete read, which
+ * must miss the items too (sendDeletes). After a crash the answer is applied again. Returns the new state of the flow.
  */
 export async function applyAnswer(
   deps: PollDeps,
@@ -39,10 +38,28 @@ export async function applyAnswer(
   state: FlowStateRow,
 ): Promise<FlowStateRow> {
   const { question } = state
-  if (!question?.answer || question.definition !== questionKey(runtime)) return state
-  await refuseOutdated(deps, runtime, state)
-  await acceptDefinition(deps, runtime, lease, state, question.answer)
+  if (questionState(runtime, state) !== 'answered' || !question?.answer) return state
+  if (question.definition !== undefined) {
+    await refuseOutdated(deps, runtime, state)
+    await acceptDefinition(deps, runtime, lease, state, question.answer)
+  } else if (question.answer === 'send') return state
+  else await keepMissing(deps, runtime.flow.name, lease, question)
   return requireFlowState(deps.database.db, runtime.flow.name)
+}
+
+/** Forgets the items whose deletes were asked about: they stay at the destinations. The next complete read asks about others. */
+async function keepMissing(
+  deps: Deps,
+  flow: string,
+  lease: HeldLease,
+  question: StoredQuestion,
+): Promise<void> {
+  await forget(deps, flow, lease, (trx, limit) => listMissedSince(trx, flow, question, limit))
+  await underLease(deps, lease, async (trx) => {
+    const isOfAll = question.pks === undefined
+    await updateFlowState(trx, flow, { question: null, ...(isOfAll && { holds_deletes: false }) })
+    await requestFullScan(trx, flow)
+  })
 }
 
 /** Stores the answer of an operator who wants everything sent again, whatever a comparison would find. */
@@ -63,7 +80,7 @@ export async function acceptUnasked(
 /**
  * Accepts the definition. Until the last transaction its destinations are sent nothing, so that each step may be repeated.
  *
- * `send` sends what waits, and deletes what the comparison missed; `send_without_deletes` forgets that, as does
+ * `send` sends what waits, and lets what the comparison missed be deleted; `send_without_deletes` forgets that, as does
  * `keep`, which also takes what waits because of the definition for delivered. Changes of the source are sent after any answer.
  */
 async function acceptDefinition(
@@ -88,29 +105,24 @@ async function acceptDefinition(
       await untilNone((trx) => forgetDelivered(trx, { flow, destination }, rowsAtOnce))
     }
   }
-  const { number, missing = 0 } = state.question ?? {}
+  const { number, missing = 0, askedAt } = state.question ?? {}
   const isMissing = number !== undefined && missing > 0
   const areDeleted = isMissing && answer === 'send' && deletes.mode === 'delete'
   if (isMissing && !areDeleted) {
-    await forget(deps, flow, lease, (trx, limit) => listMissedSince(trx, flow, number, limit))
-  }
-  if (areDeleted) {
-    // Of another key than the definition's: its fields say nothing about what was delivered.
-    const isOtherKey = differences.some((one) => one.how === 'changed' && one.parts.has('key'))
-    await untilNone(async (trx) => {
-      const pks = await listMissedSince(trx, flow, number, rowsAtOnce)
-      // Later than all that waits, so that no delete goes before an item that may have the same identity.
-      const read = await nextRead(trx)
-      await queueDeletes(deps, runtime, trx, { pks, read, isOtherKey })
-      return pks.length === rowsAtOnce
-    })
+    await forget(deps, flow, lease, (trx, limit) => listMissedSince(trx, flow, { number }, limit))
   }
   // Without a comparison nothing tells which items of the former key are missing.
   if (number === 0 && hasOtherKey(runtime, state)) {
     await forget(deps, flow, lease, (trx, limit) => listPksAfter(trx, flow, undefined, limit))
   }
   await write(async (trx) => {
-    await updateFlowState(trx, flow, acceptedBy(runtime, state))
+    const accepted = acceptedBy(runtime, state)
+    if (areDeleted) {
+      const isOtherKey = differences.some((one) => one.how === 'changed' && one.parts.has('key'))
+      accepted.question = { number, missing, answer, isOtherKey, ...(askedAt && { askedAt }) }
+      await requestFullScan(trx, flow)
+    }
+    await updateFlowState(trx, flow, accepted)
     for (const { name: destination } of destinations) {
       wakeDestination(deps.database, { flow, destination })
     }

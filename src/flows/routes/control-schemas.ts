@@ -444,58 +444,6 @@ export const FlowProblem = z
   })
   .meta({ id: 'FlowProblem' })
 
-const HeldDeletes = z
-  .object({
-    items: z.number(),
-    known: z.number().describe('Items of the flow, these included'),
-    reason: z.string(),
-    why: FlowReason,
-    since: Timestamp,
-  })
-  .meta({ id: 'HeldDeletes' })
-
-export const DeletesResponse = z
-  .object({
-    name: z.string(),
-    scans: z.number().describe('Full scans in a row that have to miss an item'),
-    missing: z.number().describe('Items that the last full scan has missed'),
-    pks: z.array(z.string()).describe('The first 100 of them'),
-    items: z
-      .array(z.object({ pk: z.string(), name: z.string().nullable() }))
-      .describe(
-        'The same, with their names as the source showed them last; null where no name is known',
-      ),
-    held: HeldDeletes.nullable().describe(
-      'Deletes that need approval by deletes.guard; null without any',
-    ),
-    approved_at: Timestamp.nullable().describe('While an approval waits for the next full scan'),
-  })
-  .meta({ id: 'FlowDeletes' })
-
-export const ApproveBody = z
-  .strictObject({
-    pk: z.string().min(1).max(1024).optional().describe('One missing item; without it all held'),
-    pks: z
-      .array(z.string().min(1).max(1024))
-      .min(1)
-      .max(200)
-      .optional()
-      .describe('Several missing items, in place of pk'),
-  })
-  .optional()
-  .nullable()
-  .meta({ example: { pk: 'A-2' } })
-
-export const ApprovedResponse = z
-  .object({
-    name: z.string(),
-    status: z.literal('approved'),
-    deletes: z.number().describe('Items whose delete is approved'),
-    ...polled,
-    changes: z.number().describe('What the poll after it has found'),
-  })
-  .meta({ id: 'DeletesApproved' })
-
 const FlowHealth = z
   .object({
     state: z.enum(healthStates),
@@ -547,16 +495,16 @@ export const Flow = z
         health: FlowHealth.nullable().describe('How this destination fares'),
       }),
     ),
-    held_deletes: HeldDeletes.nullable().describe('Deletes that need approval by deletes.guard'),
     question: z
       .object({
         number: z.number(),
+        about: z.enum(['definition', 'deletes']),
         reason: z.string(),
         why: FlowReason,
         asked_at: Timestamp.nullable(),
       })
       .nullable()
-      .describe('About a changed definition; see GET /flow/{name}/question'),
+      .describe('While it waits for an answer; see GET /flow/{name}/question'),
     has_alerts: z.boolean(),
     health: FlowHealth.nullable().describe(
       'How it fares, no better than the worst of its destinations',
@@ -638,6 +586,14 @@ export const QuestionResponse = z
       'Names this question in an answer; null while nothing is asked',
     ),
     asked_at: Timestamp.nullable(),
+    about: z
+      .enum(['definition', 'deletes'])
+      .nullable()
+      .describe(
+        'definition: what a changed definition would send. deletes: what deletes.guard does not let be deleted',
+      ),
+    reason: z.string().nullable(),
+    why: FlowReason,
     destinations: z.array(
       z.object({
         name: z.string(),
@@ -649,7 +605,12 @@ export const QuestionResponse = z
         unchanged: Counted,
       }),
     ),
-    missing: Counted.describe('Items that the definition does not read any more'),
+    missing: Counted.describe('Items that are not read any more, and that the answer concerns'),
+    missing_items: z
+      .array(z.object({ pk: z.string(), name: z.string().nullable() }))
+      .describe(
+        'The first 100 items that the last full scan has missed, with their names as the source showed them last; null where no name is known',
+      ),
     of_source: Counted.describe('Changes of the source; they are sent after any answer'),
     examples: z.array(
       z.object({
@@ -669,6 +630,14 @@ export const AnswerBody = z
       .enum(['send', 'send_without_deletes', 'keep'])
       .describe(
         'send: send what differs, and delete what is missing. send_without_deletes: forget what is missing. keep: take what differs for delivered, and forget what is missing',
+      ),
+    pks: z
+      .array(z.string().min(1).max(1024))
+      .min(1)
+      .max(200)
+      .optional()
+      .describe(
+        'The missing items that the answer concerns, in a question about deletes; without it all',
       ),
   })
   .meta({ example: { number: 4711, answer: 'send' } })

@@ -1,6 +1,5 @@
 import type { HttpServer } from '../../http/create-server.ts'
 import type { ControlDeps } from './control-deps.ts'
-import { addDeletes } from './deletes.ts'
 import { addDeliveries } from './delivery-routes.ts'
 import { addFlowEvents } from './events.ts'
 import { addItems } from './items.ts'
@@ -22,7 +21,6 @@ export function addControlRoutes(app: HttpServer, deps: ControlDeps): void {
   addDeliveries(app, deps)
   addItems(app, deps)
   addPolls(app, deps)
-  addDeletes(app, deps)
   addQuestion(app, deps)
   addPausesAndLimits(app, deps)
   addSending(app, deps)

@@ -1,5 +1,6 @@
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
+import { givenKey } from '../item/item.ts'
 import { actorOf, type ControlDeps, failureResponse, forFlow, languageOf } from './control-deps.ts'
 import { AnswerBody, AnsweredResponse, FlowParams, QuestionResponse } from './control-schemas.ts'
 
@@ -10,7 +11,8 @@ export function addQuestion(app: HttpServer, { flows }: ControlDeps): void {
       ...forFlow,
       schema: {
         operationId: 'readQuestion',
-        summary: 'What a changed definition would send, and whether an answer is needed',
+        summary:
+          'What the flow asks: about a changed definition, or about deletes that the guard holds',
         tags: ['Monitoring'],
         params: FlowParams,
         response: { 200: QuestionResponse },
@@ -34,21 +36,26 @@ export function addQuestion(app: HttpServer, { flows }: ControlDeps): void {
       preValidation: async ({ params }) => void (await flows.question(params.name)),
       schema: {
         operationId: 'answerQuestion',
-        summary: 'Say what becomes of the differences that a changed definition makes',
+        summary:
+          'Say what becomes of what a changed definition makes different, or of what is missing',
         description:
-          'This cannot be undone. Changes of the source are sent after any answer. It needs no poll, and is no resume of a paused flow.',
+          'This cannot be undone. Changes of the source are sent after any answer. Items are deleted when the next full scan misses them too, of a paused flow after its resume. It is no resume of a paused flow.',
         tags: ['Sync'],
         params: FlowParams,
         body: AnswerBody,
         response: {
           200: AnsweredResponse,
+          400: failureResponse(
+            'One of the chosen items is not missing, or the question is not about deletes',
+          ),
           409: failureResponse('The question is over, or another one is asked. Read it again'),
         },
       },
     },
     async (request) => {
       const { name } = request.params
-      await flows.answer(name, request.body, actorOf(request))
+      const { pks, ...given } = request.body
+      await flows.answer(name, { ...given, pks: pks?.map(givenKey) }, actorOf(request))
       return { name, status: 'answered' as const }
     },
   )

@@ -235,7 +235,7 @@ export async function beginQuestion(trx: Trx, flow: string, definition: string):
   await sql`
     update flow_state set question = ${json({ definition })}::jsonb
     where flow = ${flow}
-      and (question is null or question->>'definition' <> ${definition} or question->>'answer' is null)`.execute(
+      and (question is null or question->>'definition' is distinct from ${definition} or question->>'answer' is null)`.execute(
     trx,
   )
 }
@@ -252,19 +252,31 @@ export async function storeComparison(
     where flow = ${flow}`.execute(trx)
 }
 
-/**
- * Stores the answer to the question about what was compared as `definition`, in the read of this number. Returns whether it is
- * still asked, and not answered yet.
- */
+/** Puts a question, or none, in the place of this one. An answer that was given meanwhile stays. */
+export async function replaceQuestion(
+  trx: Trx,
+  flow: string,
+  present: StoredQuestion | null,
+  next: StoredQuestion | null,
+): Promise<void> {
+  const jsonOf = (question: StoredQuestion | null) => question && json(question)
+  await sql`
+    update flow_state set question = ${jsonOf(next)}::jsonb
+    where flow = ${flow} and question is not distinct from ${jsonOf(present)}::jsonb`.execute(trx)
+}
+
+/** Stores the answer to the question of this number. Returns whether it is still asked, and not answered yet. */
 export async function storeAnswer(
   trx: Trx,
   flow: string,
-  { definition, number, answer }: Pick<StoredQuestion, 'definition' | 'number' | 'answer'>,
+  {
+    number,
+    ...answer
+  }: Required<Pick<StoredQuestion, 'number' | 'answer'>> & Pick<StoredQuestion, 'pks'>,
 ): Promise<boolean> {
   const { numAffectedRows } = await sql`
-    update flow_state set question = question || jsonb_build_object('answer', ${answer ?? ''}::text)
-    where flow = ${flow} and question->>'definition' = ${definition}
-      and (question->>'number')::bigint = ${number ?? -1} and question->>'answer' is null`.execute(
+    update flow_state set question = question || ${json(answer)}::jsonb
+    where flow = ${flow} and (question->>'number')::bigint = ${number} and question->>'answer' is null`.execute(
     trx,
   )
   return Number(numAffectedRows ?? 0) > 0

@@ -1,11 +1,7 @@
-import { type Insertable, type Selectable, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
-import { json } from '../../db/statements.ts'
-import type { HeldDeletesTable } from '../../db/tables.ts'
-import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
+import type { StoredQuestion } from '../../db/tables.ts'
 import { noBody } from './deliveries.ts'
-
-export type HeldDeletesRow = Selectable<HeldDeletesTable>
 
 /** An item that full scans missed: `scans` in a row that count, first missed by the read number `since`. */
 export type MissedItem = { pk: string; scans: number; since: number }
@@ -41,6 +37,19 @@ export async function countMissed(
   return rows
 }
 
+/** Those of these items that no later read than this one found. */
+export async function listReadBefore(
+  db: Db,
+  flow: string,
+  pks: readonly string[],
+  read: number,
+): Promise<string[]> {
+  const { rows } = await sql<{ pk: string }>`
+    select pk from flow_items
+    where flow = ${flow} and pk = any(${pks}::text[]) and read_number <= ${read}`.execute(db)
+  return rows.map(({ pk }) => pk)
+}
+
 /** The items of a flow that its last full scan missed, after a key, in key order. */
 export async function listMissed(
   db: Db,
@@ -56,16 +65,21 @@ export async function listMissed(
   return rows.map(({ pk }) => pk)
 }
 
-/** Items that were missing in this read or before, and still are: the first in key order, locked. */
+/**
+ * The missing items that the answer to this question concerns, as far as they still are missing: the first in key order, locked.
+ */
 export async function listMissedSince(
   trx: Trx,
   flow: string,
-  read: number,
+  { number = 0, pks }: Pick<StoredQuestion, 'number' | 'pks'>,
   limit: number,
 ): Promise<string[]> {
+  const concerned = pks
+    ? sql`pk = any(${pks}::text[]) and missed_since is not null`
+    : sql`missed_since <= ${number}`
   const { rows } = await sql<{ pk: string }>`
     select pk from flow_items
-    where flow = ${flow} and missed_since <= ${read}
+    where flow = ${flow} and ${concerned}
     order by pk limit ${limit}
     for update`.execute(trx)
   return rows.map(({ pk }) => pk)
@@ -116,30 +130,4 @@ export async function forgetDigests(
       update deliveries set delivered_digest = ${sql.lit(noBody)}
       where ctid = any (array(select place from locked))`.execute(trx)
   }
-}
-
-export async function findHeldDeletes(db: Db, flow: string): Promise<HeldDeletesRow | undefined> {
-  return db.selectFrom('held_deletes').selectAll().where('flow', '=', flow).executeTakeFirst()
-}
-
-export async function listHeldDeletes(db: Db): Promise<HeldDeletesRow[]> {
-  return db.selectFrom('held_deletes').selectAll().execute()
-}
-
-/** `since` stays unchanged while deletes wait without a break. */
-export async function writeHeldDeletes(
-  db: Db,
-  { why, ...held }: Omit<Insertable<HeldDeletesTable>, 'reason' | 'why'> & { why: Reason },
-): Promise<void> {
-  const row = { ...held, reason: sentenceOf(why, 'en'), why: json(why) }
-  const { flow: _, since: __, ...changed } = row
-  await db
-    .insertInto('held_deletes')
-    .values(row)
-    .onConflict((conflict) => conflict.column('flow').doUpdateSet(changed))
-    .execute()
-}
-
-export async function clearHeldDeletes(db: Db, flow: string): Promise<void> {
-  await db.deleteFrom('held_deletes').where('flow', '=', flow).execute()
 }
