@@ -166,6 +166,7 @@ const row: Waiting = {
   delivered_hash: null,
   delivered_digest: null,
   delivered_body: null,
+  claim_exact: null,
   may_have_arrived: false,
   asked: null,
 }
@@ -188,6 +189,7 @@ function targetOf(answer: Answer, rules: Rules = {}) {
     destination: web,
     body: compileItemBody(definition, { key: ['id', 'other'], deletes: false }),
     claims: undefined,
+    deletes: false,
     gate: createGate(definition, () => new Date()),
     batchLimits: createBatchLimits(web),
     uncounted: createUncountedAttempts(),

@@ -96,7 +96,9 @@ test('the body of a delete is made from the last delivered item', async () => {
   await show({ id: '7', proveedor: 'A', nombre: 'x' }, { id: '8', proveedor: 'A', nombre: 'y' })
   await show({ id: '7', proveedor: 'B', nombre: 'x' }, { id: '8', proveedor: 'A', nombre: 'y' })
   await show({ id: '8', proveedor: 'A', nombre: 'y' })
-  expect(target.received.at(-1)).toMatchObject({ path: '/delete', body: { ref: 'B/7' } })
+  expect(target.received).toContainEqual(
+    expect.objectContaining({ path: '/delete', body: { ref: 'B/7' } }),
+  )
 })
 
 test('a delete with the mapped body sends the delivered body', async () => {

@@ -4,7 +4,7 @@ import type { Reason } from '../../domain/flow-reasons.ts'
 import type { SendPermit } from '../../outbound/outbound.ts'
 import { mayBeThere, type PendingDelivery } from '../../repositories/flows/deliveries.ts'
 import type { FlowTrace } from '../flow-trace.ts'
-import { splitKey } from '../item/item.ts'
+import { itemKey, splitKey } from '../item/item.ts'
 import type {
   DeliveryJob,
   Destination,
@@ -12,7 +12,7 @@ import type {
   ItemChange,
   Remembered,
 } from '../types.ts'
-import type { ClaimRule } from './claim-rules.ts'
+import { type ClaimRule, formerIdentity } from './claim-rules.ts'
 import type { QueuedItem, QueueLog } from './delivery-worker.ts'
 import { bodyDigest, type ItemBody, isSkip, MappingError } from './item-body.ts'
 import {
@@ -60,6 +60,8 @@ export type OpenDestination = {
   destination: Destination
   body: ItemBody
   claims: ClaimRule | undefined
+  /** Whether the flow deletes what items leave under former identities. */
+  deletes: boolean
   gate: Gate
   batchLimits: BatchLimits
   uncounted: UncountedAttempts
@@ -135,7 +137,8 @@ export async function attemptDelivery(
     const { timeoutMs } = definition
     const by = { ...rules, timeoutMs, body, claims, uncounted, broken }
     const judged = judge(answer, one, by)
-    outcomes[one.place] = judged.outcome
+    const row = queued[one.place]?.row
+    outcomes[one.place] = row ? withFormer(judged.outcome, row, target) : judged.outcome
     if (!judged.refusal?.isForeign) uncounted.end(one.pk)
     if (!judged.refusal) continue
     refusals.push(judged.refusal)
@@ -153,6 +156,20 @@ export async function attemptDelivery(
   if (report === 'answered') uncounted.answered()
   begun.report(report, note)
   return outcomes
+}
+
+/** The outcome with what it leaves under another identity. */
+function withFormer(
+  outcome: Outcome,
+  row: Waiting,
+  { claims, deletes }: Pick<OpenDestination, 'claims' | 'deletes'>,
+): Outcome {
+  if (!claims || !deletes) return outcome
+  if (outcome.kind === 'delivered') {
+    return { ...outcome, former: formerIdentity(claims, row, outcome, true) }
+  }
+  if (!('begun' in outcome) || !outcome.begun) return outcome
+  return { ...outcome, former: formerIdentity(claims, row, outcome.begun, false) }
 }
 
 /**
@@ -256,8 +273,9 @@ export function jobOf(
     Pick<ItemChange, 'hash' | 'change'>,
 ): DeliveryJob {
   const { flow, keyName, identity, keyFields, definition } = target
-  const { pk, kind, item, body, attempt, remembered, mayStart, hash, change } = delivery
+  const { kind, item, body, attempt, remembered, mayStart, hash, change } = delivery
   const destination = definition.name
+  const pk = itemKey(delivery.pk)
   // Field by field, because a spread copy costs more than everything else here.
   return {
     pk,
@@ -274,7 +292,8 @@ export function jobOf(
       return splitKey(pk, keyFields) ?? [pk]
     },
     get jobKey() {
-      return jobKey({ flow: keyName, destination, identity, pk, change, kind, hash })
+      const { pk: record } = delivery
+      return jobKey({ flow: keyName, destination, identity, pk: record, change, kind, hash })
     },
   }
 }

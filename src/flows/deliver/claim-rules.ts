@@ -1,8 +1,11 @@
 import { hash } from 'node:crypto'
+import type { KeptBody } from '../../db/tables.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import type { Claimant, ItemClaim } from '../../repositories/flows/claims.ts'
+import type { PendingDelivery } from '../../repositories/flows/deliveries.ts'
 import { destinationIdentity } from '../definition/identity.ts'
 import { foldIdentity } from '../item/fold-identity.ts'
+import { formerKey } from '../item/item.ts'
 import { usedIn, usesWholeBody } from '../mapping/named-values.ts'
 import type { DestinationDefinition, HttpDefinition, Remembered } from '../types.ts'
 import { failure, type Outcome, type Tried } from './retry-rules.ts'
@@ -17,6 +20,46 @@ export type ClaimRule = {
   /** Two items of the flow can have one identity, which is wrong: the last one that is sent counts there. */
   canBeShared: boolean
   claimOf(body: unknown, remembered: Remembered | undefined, pk: string): ItemClaim | undefined
+  /** The values of the body that name an item. Absent where these alone do not tell its identity, or must not be deleted. */
+  namesOf?(body: unknown): string[]
+}
+
+/**
+ * What an item has at the destination under an identity that is not its present one: `pk` is the key of the record of it, `body`
+ * what its delete needs.
+ */
+export type FormerIdentity = { pk: string; body: KeptBody; claim: ItemClaim }
+
+type Stored = Pick<PendingDelivery, 'pk' | 'claim_exact' | 'delivered_body'>
+
+/**
+ * What an upsert leaves under another identity than the stored one: after an arrival what was delivered before; without an answer
+ * what was sent. Undefined if there is none, or the stored identity was of another rule, such as fewer columns of `upsertKey`.
+ */
+export function formerIdentity(
+  { claimOf, namesOf }: ClaimRule,
+  { pk, claim_exact: stored, delivered_body: delivered }: Stored,
+  sent: { body?: KeptBody | undefined; claim?: ItemClaim | undefined },
+  hasArrived: boolean,
+): FormerIdentity | undefined {
+  if (!namesOf || stored === null || !delivered || !sent.claim || sent.claim.exact === stored) {
+    return undefined
+  }
+  const before = claimOf(bodyOfKept(delivered), undefined, pk)
+  if (before?.exact !== stored) return undefined
+  const [body, claim] = hasArrived ? [delivered, before] : [sent.body, sent.claim]
+  return body && { pk: keyOf(pk, namesOf(bodyOfKept(body)), claim), body, claim }
+}
+
+function bodyOfKept(kept: KeptBody): unknown {
+  return 'whole' in kept ? kept.whole : kept.part
+}
+
+const longestKeyBytes = 2_400
+
+function keyOf(pk: string, names: string[], { exact }: ItemClaim): string {
+  const key = formerKey(pk, names)
+  return Buffer.byteLength(key) > longestKeyBytes ? formerKey(pk, [exact]) : key
 }
 
 /**
@@ -30,7 +73,8 @@ export function claimRuleOf(definition: DestinationDefinition): ClaimRule | unde
     case 'sql': {
       const { upsertKey } = definition
       const claimOf = (body: unknown) => claim(place, valuesOf(body, upsertKey))
-      return { isFixed: false, canBeShared: true, claimOf }
+      const namesOf = (body: unknown) => textsOf(body, upsertKey)
+      return { isFixed: false, canBeShared: true, claimOf, namesOf }
     }
     case 'http': {
       const named = namedByDelete(definition)
@@ -39,6 +83,9 @@ export function claimRuleOf(definition: DestinationDefinition): ClaimRule | unde
       return {
         isFixed: ofBody.length === 0,
         canBeShared: !byKey,
+        ...(remembered.length + Number(ofBody.length === 0) === 0 && {
+          namesOf: (body: unknown) => textsOf(body, ofBody),
+        }),
         claimOf: (body, known, pk) => {
           const kept = valuesOf(known, remembered)
           // Of values that some items do not have, those that an item has are its identity.
@@ -103,6 +150,10 @@ function valuesOf(from: unknown, names: readonly string[]): (string | null)[] {
     if (value === undefined || value === null || value === '') return null
     return typeof value === 'object' ? canonicalJson(value) : String(value)
   })
+}
+
+function textsOf(from: unknown, names: readonly string[]): string[] {
+  return valuesOf(from, names).map((value) => value ?? '')
 }
 
 /** Undefined for an item without any of the values. */

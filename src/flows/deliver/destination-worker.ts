@@ -105,6 +105,7 @@ export function openWork(
       deletes: flow.deletes.mode === 'delete',
     }),
     claims: claimRuleOf(definition),
+    deletes: flow.deletes.mode === 'delete',
     destination,
     batchLimits: createBatchLimits(destination),
     uncounted: createUncountedAttempts(),

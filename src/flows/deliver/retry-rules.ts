@@ -5,7 +5,7 @@ import type { ItemClaim } from '../../repositories/flows/claims.ts'
 import type { AttemptNote } from '../flow-trace.ts'
 import type { DeliveryJob, DeliveryResult, DestinationDefinition, Remembered } from '../types.ts'
 import type { AttemptReport } from './circuit-breaker.ts'
-import type { ClaimRule } from './claim-rules.ts'
+import type { ClaimRule, FormerIdentity } from './claim-rules.ts'
 import { bodyDigest, type ItemBody } from './item-body.ts'
 import type { AttemptNote as GateNote } from './sending-gate.ts'
 import type { UncountedAttempts } from './uncounted-attempts.ts'
@@ -20,27 +20,33 @@ export type Failure = {
 /** The change of an attempt, and the version of its row. */
 export type Tried = { version: number; change: 'upsert' | 'delete'; hash: string }
 
+/** What the item has under another identity now, or may have. */
+type Former = { former?: FormerIdentity | undefined }
+
 /** An upsert that may have arrived without an answer. A later delete needs its body. */
-export type Unanswered = { begun?: { body: KeptBody | undefined; claim?: ItemClaim | undefined } }
+export type Unanswered = Former & {
+  begun?: { body: KeptBody | undefined; claim?: ItemClaim | undefined }
+}
 
 /** The result for a row, at the version that was read. */
 export type Outcome =
-  | (Tried & {
-      kind: 'delivered'
-      /** Attempts of this version, including this one. */
-      attempts: number
-      status: number | null
-      /** Values to remember for the item. */
-      remember?: Remembered | undefined
-      /** The remembered values of the item are no longer valid. */
-      forget?: boolean
-      /** The digest of an upsert's body; see item-body.ts. */
-      digest?: string
-      /** What is stored of the body for a later delete. */
-      body?: KeptBody | undefined
-      /** The identity of an upsert at its destination. */
-      claim?: ItemClaim | undefined
-    })
+  | (Tried &
+      Former & {
+        kind: 'delivered'
+        /** Attempts of this version, including this one. */
+        attempts: number
+        status: number | null
+        /** Values to remember for the item. */
+        remember?: Remembered | undefined
+        /** The remembered values of the item are no longer valid. */
+        forget?: boolean
+        /** The digest of an upsert's body; see item-body.ts. */
+        digest?: string
+        /** What is stored of the body for a later delete. */
+        body?: KeptBody | undefined
+        /** The identity of an upsert at its destination. */
+        claim?: ItemClaim | undefined
+      })
   /** The destination already has this body. Nothing was sent. */
   | (Tried & { kind: 'unchanged'; digest: string })
   | (Tried &

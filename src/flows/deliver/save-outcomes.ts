@@ -15,6 +15,7 @@ import {
   completeDelivered,
 } from '../../repositories/flows/due-deliveries.ts'
 import { insertFlowErrors } from '../../repositories/flows/flow-errors.ts'
+import { insertFormerIdentities } from '../../repositories/flows/former-identities.ts'
 import { insertItemAttempts, type NewItemAttempt } from '../../repositories/flows/item-versions.ts'
 import { forgetRemembered, writeRemembered } from '../../repositories/flows/remembered-values.ts'
 import { sameBody } from './attempt.ts'
@@ -71,7 +72,7 @@ async function saveArrived(
 ): Promise<Set<string>> {
   const lease = fence.proof()
   const arrived = group.flatMap(({ pk, outcome }) =>
-    outcome.kind === 'delivered' ? [{ pk, delivered: outcome }] : [],
+    outcome.kind === 'delivered' && !outcome.former ? [{ pk, delivered: outcome }] : [],
   )
   if (lease === undefined || arrived.length === 0) return new Set()
   try {
@@ -99,6 +100,10 @@ async function saveOutcomes(
   const tried = group.map(({ pk, outcome }) =>
     outcome.kind === 'delivered' ? { pk, delivered: outcome } : { pk },
   )
+  const formers = group.flatMap(({ outcome }) =>
+    'former' in outcome && outcome.former ? [outcome.former] : [],
+  )
+  await insertFormerIdentities(trx, target, formers, at)
   const completed = await completeDelivered(trx, target, tried, at)
   const rows = new Map(completed.map((row) => [row.pk, row]))
   const saved: SavedOutcomes = { delivered: 0, retried: 0, finals: [], again: [] }

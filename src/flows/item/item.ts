@@ -39,9 +39,27 @@ export function joinKey(values: readonly string[]): string {
   return values.map((value) => value.replace(/[\\|]/g, '\\$&')).join('|')
 }
 
+/** No key contains it, because a backslash in a value is escaped. */
+const formerMark = '\\was:'
+
+/**
+ * The key of the record of a former identity: what an item had before a change gave it another one. `identity`: the values that
+ * name it at the destination.
+ */
+export function formerKey(pk: string, identity: readonly string[]): string {
+  return `${pk}${formerMark}${joinKey(identity)}`
+}
+
+/** The key of the item, of a record of the item itself or of a former identity. */
+export function itemKey(pk: string): string {
+  if (!pk.includes(formerMark)) return pk
+  const end = /^(?:[^\\]|\\[\\|])*(?=\\was:)/.exec(pk)
+  return end ? end[0] : pk
+}
+
 /** The key fields of a deleted item; empty when the text does not have that many parts. */
 export function keyRecord(names: readonly string[], pk: string): Record<string, string> {
-  const values = splitKey(pk, names.length) ?? []
+  const values = splitKey(itemKey(pk), names.length) ?? []
   return Object.fromEntries(values.map((value, index) => [names[index] ?? '', value]))
 }
 

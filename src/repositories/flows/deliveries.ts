@@ -180,6 +180,7 @@ const pendingColumns = [
   'delivered_hash',
   'delivered_digest',
   'delivered_body',
+  'claim_exact',
   'may_have_arrived',
   'asked',
   'remembered',

@@ -50,7 +50,8 @@ export function dueDeliveries(
     : sql``
   const rowsOf = (after: Place, last: RawBuilder<boolean>, isLate: boolean) => sql`
     (select pk, version, change_number, kind, hash, payload, state, attempts,
-        delivered_hash, delivered_digest, delivered_body, may_have_arrived, asked, remembered, queued_at,
+        delivered_hash, delivered_digest, delivered_body, may_have_arrived, asked, remembered,
+        claim_exact, queued_at,
         due_at::text as "dueAt", queued_at::text as "queuedAt", ${sql.lit(isLate)} as "isLate",
         ${needsApproval(target)} as "needsApproval"
       from deliveries
