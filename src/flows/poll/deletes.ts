@@ -118,7 +118,6 @@ export async function sendDeletes(
     // The same question as long as it concerns no further items.
     const { number = 0, askedAt = deps.now().toISOString() } = question?.held ? question : {}
     const held = { why: keptReason(refusal), known, letThrough }
-    // The same question as long as it concerns no further items.
     await ask(
       { number: lastMissed > number ? read : number, askedAt, missing: items, held },
       fields,
