@@ -401,6 +401,7 @@ test('whatever happens to source, definition and shop, the shop has what it must
   await fc.assert(histories, {
     numRuns: timesAsMany > 1 ? 1_000 : 40,
     endOnFailure: process.env.MODEL_SHRINK === undefined,
-    ...(process.env.MODEL_SEED && { seed: Number(process.env.MODEL_SEED) }),
+    // The same histories in each run. MODEL_SEED=1 and so on, with TEST_ROUNDS=2, plays others.
+    seed: Number(process.env.MODEL_SEED ?? 7),
   })
 })

@@ -390,6 +390,7 @@ test('a row that two flows write is deleted with the last item that is there, an
   await fc.assert(histories, {
     numRuns: timesAsMany > 1 ? 1_000 : 40,
     endOnFailure: process.env.MODEL_SHRINK === undefined,
-    ...(process.env.MODEL_SEED && { seed: Number(process.env.MODEL_SEED) }),
+    // The same histories in each run. MODEL_SEED=1 and so on, with TEST_ROUNDS=2, plays others.
+    seed: Number(process.env.MODEL_SEED ?? 7),
   })
 })
