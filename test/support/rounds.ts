@@ -8,6 +8,13 @@ export function rounds(usual: number): number {
 
 export const timesAsMany = Number(process.env.TEST_ROUNDS ?? 1)
 
+/** The same histories in each short run of a model. A long one plays others each time; MODEL_SEED repeats one. */
+export function seedOfModel(): { seed?: number } {
+  const { MODEL_SEED: seed } = process.env
+  if (seed === undefined && timesAsMany > 1) return {}
+  return { seed: Number(seed ?? 7) }
+}
+
 /**
  * Whether that is tested too which takes many seconds of a processor: the largest inputs, memory over many records, which is
  * better measured alone, and whole processes that are killed at work. `.ci/run` does so once.
