@@ -20,9 +20,10 @@ const statements = [
   ],
   ['failed attempts are recorded', /^with given as materialized .*update deliveries as row set/s],
   ['leases are checked', /from "leases" .* for (?:key )?share$/],
+  // Before the next one, which begins in the same way.
+  ['deletes wait for an answer', /question is not distinct from/],
   ['a comparison begins', /^update flow_state set question = \$1::jsonb\s+where/],
   ['a comparison ends', /jsonb_strip_nulls/],
-  ['deletes wait for an answer', /question is not distinct from/],
   ['an answer is recorded', /question = question \|\| /],
 ] as const
 
