@@ -76,6 +76,24 @@ test('POST /resync/{flow}?destination= sends everything to that destination, und
   expect(sent()).toEqual({})
 })
 
+test('what waited for another attempt is sent under a new key too: a receiver would answer for the former one without doing anything', async () => {
+  await begin('retried', 'web')
+  sent()
+  target.answer(503)
+  await flows.write('retried.json', [{ id: 'A-10', price: 'new' }, ...items.slice(1)])
+  await flows.call('POST', '/sync/retried')
+  const keys = () =>
+    target.received
+      .filter(({ path }) => path.endsWith('/A-10'))
+      .map(({ headers }) => String(headers['idempotency-key']))
+  await expect.poll(() => keys().length).toBeGreaterThan(0)
+  const [before] = keys()
+  target.answer(200)
+  await flows.call('POST', '/resync/retried?destination=web')
+  await flows.ended()
+  expect(keys().at(-1)).not.toBe(before)
+})
+
 test('a change during a fill goes to all destinations, once', async () => {
   await begin('changing', 'erp', 'web')
   sent()

@@ -189,11 +189,13 @@ export async function forgetBodies(
     limit ${limit}
     for update`.execute(trx)
   const pks = rows.map(({ pk }) => pk)
-  // An attempt that runs now is one of before: what waits becomes the next version.
+  // An attempt that runs now is one of before: what waits becomes the next version. It is a change of its own, because a receiver
+  // that remembers idempotency keys would answer for the former one without doing anything.
   await sql`
     update deliveries set
       delivered_digest = ${sql.lit(noBody)},
-      version = case when state = 'waiting' then version + 1 else version end
+      version = case when state = 'waiting' then version + 1 else version end,
+      change_number = case when state = 'waiting' then nextval('flow_reads') else change_number end
     where flow = ${flow} and destination = ${destination} and pk = any(${pks}::text[])`.execute(trx)
   return pks.length === limit ? pks.at(-1) : undefined
 }
