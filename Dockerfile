@@ -16,6 +16,7 @@ COPY docs ./docs
 # Of `flows:new`.
 COPY schema ./schema
 COPY templates ./templates
+COPY sandbox ./sandbox
 COPY src ./src
 
 # Compiles the modules once, for every later start: by one that ends at its settings.

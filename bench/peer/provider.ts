@@ -1,4 +1,4 @@
-import { startSandbox } from '../../src/sandbox/server.ts'
+import { startSandbox } from '../../sandbox/server.ts'
 
 // The provider, in its own process, so that it slows no contender.
 

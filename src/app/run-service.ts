@@ -290,7 +290,7 @@ async function findProvider(config: Config, localUrl: string, publicUrl: string)
     })
     return { access: accessOf(config.mpApiUrl, config.mpAuthUrl, await response.json()) }
   }
-  const { startSandbox } = await import('../sandbox/server.ts')
+  const { startSandbox } = await import('../../sandbox/server.ts')
   const sandbox = await startSandbox({
     port: config.sandboxPort,
     dataDir: join(config.dataDir, 'sandbox'),

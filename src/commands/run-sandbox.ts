@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { startSandbox } from '../../sandbox/server.ts'
 import { folderProblems } from '../app/check-folders.ts'
 import { loadConfig } from '../app/config.ts'
-import { startSandbox } from '../sandbox/server.ts'
 import { type CommandHelp, runCommand, say } from './run-command.ts'
 
 const help: CommandHelp = {

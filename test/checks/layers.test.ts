@@ -4,18 +4,27 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const sources = globSync('src/**/*.ts', { cwd: root })
-  .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }))
-  .sort((a, b) => (a.file < b.file ? -1 : 1))
+type SourceFile = { file: string; text: string }
 
-/** Every import of one file of the source by another; those of types alone count too. */
-const imports = sources.flatMap(({ file, text }) => {
-  const places = text.matchAll(/(?:\bfrom|\bimport\(?)\s*'(\.[^']+)'/g)
-  return [...places].map(([, place = '']) => ({
-    from: file,
-    to: normalize(join(dirname(file), place)),
-  }))
-})
+function readSources(pattern: string): SourceFile[] {
+  return globSync(pattern, { cwd: root })
+    .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }))
+    .sort((a, b) => (a.file < b.file ? -1 : 1))
+}
+
+/** Every import of one file by another; those of types alone count too. */
+function importsOf(files: SourceFile[]): { from: string; to: string }[] {
+  return files.flatMap(({ file, text }) => {
+    const places = text.matchAll(/(?:\bfrom|\bimport\(?)\s*'(\.[^']+)'/g)
+    return [...places].map(([, place = '']) => ({
+      from: file,
+      to: normalize(join(dirname(file), place)),
+    }))
+  })
+}
+
+const sources = readSources('src/**/*.ts')
+const imports = importsOf(sources)
 
 /** What puts everything together, and alone reads settings: nothing else imports it. */
 const top = ['src/app/', 'src/commands/']
@@ -28,37 +37,30 @@ const rooms = {
   repositories: 'src/repositories/',
   http: 'src/http/',
   db: 'src/db/',
-  sandbox: 'src/sandbox/',
   backup: 'src/backup/',
   fleet: 'src/fleet/',
   jobs: 'src/jobs/',
   metrics: 'src/metrics/',
 }
-const { routes, payments, flows, notifications, provider, repositories, http, db, sandbox } = rooms
+const { routes, payments, flows, notifications, provider, repositories, http, db } = rooms
 const { backup, fleet, jobs, metrics } = rooms
 const everyRoom = Object.values(rooms)
 const pure = ['src/domain/', 'src/errors/']
 
 /** What a room never imports, whatever the depth of the folder in which the file lies. */
 const fences: [room: string, never: string[]][] = [
-  [routes, [provider, sandbox, flows, ...top]],
-  [payments, [routes, http, sandbox, flows, notifications, ...top]],
-  [flows, [payments, provider, routes, sandbox, ...top]],
-  [notifications, [payments, provider, routes, sandbox, flows, ...top]],
+  [routes, [provider, flows, ...top]],
+  [payments, [routes, http, flows, notifications, ...top]],
+  [flows, [payments, provider, routes, ...top]],
+  [notifications, [payments, provider, routes, flows, ...top]],
   [metrics, [payments, routes, http, flows, ...top]],
-  [fleet, [payments, provider, routes, flows, notifications, http, sandbox, ...top]],
-  [backup, [routes, provider, flows, notifications, sandbox, ...top]],
+  [fleet, [payments, provider, routes, flows, notifications, http, ...top]],
+  [backup, [routes, provider, flows, notifications, ...top]],
   ['src/tracing/', [payments, repositories, routes, ...top]],
-  [provider, [repositories, jobs, db, payments, fleet, routes, http, sandbox, flows, ...top]],
-  [jobs, [payments, fleet, provider, routes, http, sandbox, flows, notifications, ...top]],
-  [
-    repositories,
-    [payments, fleet, jobs, provider, routes, http, sandbox, flows, notifications, ...top],
-  ],
-  [
-    http,
-    [repositories, jobs, db, payments, provider, routes, sandbox, flows, 'src/domain/', ...top],
-  ],
+  [provider, [repositories, jobs, db, payments, fleet, routes, http, flows, ...top]],
+  [jobs, [payments, fleet, provider, routes, http, flows, notifications, ...top]],
+  [repositories, [payments, fleet, jobs, provider, routes, http, flows, notifications, ...top]],
+  [http, [repositories, jobs, db, payments, provider, routes, flows, 'src/domain/', ...top]],
   ['src/outbound/', [...everyRoom, 'src/domain/', ...top]],
   ['src/files/', [...everyRoom, 'src/domain/', ...top]],
   [db, [...everyRoom.filter((room) => room !== db), ...top]],
@@ -77,12 +79,14 @@ test.each(fences)('%s imports nothing from above', (room, never) => {
 })
 
 test('the sandbox stands alone', () => {
-  const crossing = imports.filter(
-    ({ from, to }) => from.startsWith(sandbox) !== to.startsWith(sandbox),
-  )
+  const product = imports.filter(({ to }) => to.startsWith('sandbox/'))
+  const from = [...new Set(product.map((each) => each.from))].sort()
   // Who starts it.
-  const from = [...new Set(crossing.map((each) => each.from))].sort()
   expect(from).toEqual(['src/app/run-service.ts', 'src/commands/run-sandbox.ts'])
+  const outside = importsOf(readSources('sandbox/**/*.ts')).filter(
+    ({ to }) => !to.startsWith('sandbox/'),
+  )
+  expect(outside).toEqual([])
 })
 
 test('the fences stand around all there is', () => {
@@ -91,7 +95,7 @@ test('the fences stand around all there is', () => {
       expect([place, existsSync(join(root, place))]).toEqual([place, true])
     }
   }
-  const fenced = new Set([...fences.map(([room]) => room), ...top, sandbox])
+  const fenced = new Set([...fences.map(([room]) => room), ...top])
   const outside = sources.filter(({ file }) => ![...fenced].some((room) => file.startsWith(room)))
   expect(outside.map(({ file }) => file)).toEqual([])
 })
@@ -144,7 +148,7 @@ test('statements stand in repositories alone', () => {
 })
 
 test('settings are read in app and by commands alone', () => {
-  // How git is found; and the sandbox alone, which shares nothing.
+  // How git is found.
   const others = [...top, 'src/http/build-info.ts']
   const files = sources
     .filter(

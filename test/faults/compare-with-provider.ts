@@ -1,3 +1,4 @@
+import type { LedgerOrder } from '../../sandbox/ledger.ts'
 import type { OrderStatus } from '../../src/domain/order.ts'
 import { canMove, isClosedUnpaid } from '../../src/domain/order-state.ts'
 import {
@@ -6,7 +7,6 @@ import {
 } from '../../src/repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../src/repositories/orders/order-queries.ts'
 import type { listOrderEvents } from '../../src/repositories/orders/timeline-queries.ts'
-import type { LedgerOrder } from '../../src/sandbox/ledger.ts'
 import { type ProviderRequest, providerRequests } from '../support/money.ts'
 import { foreignOrdersOf, ordersOf, type Sale, type SimulatedTill } from './simulated-till.ts'
 import type { Testbed } from './testbed.ts'

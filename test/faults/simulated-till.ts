@@ -1,5 +1,5 @@
 import { request } from 'undici'
-import type { LedgerOrder } from '../../src/sandbox/ledger.ts'
+import type { LedgerOrder } from '../../sandbox/ledger.ts'
 import { sandboxCall } from '../support/till.ts'
 import type { Draw } from './draw.ts'
 import type { ScopedRule } from './fault-plan.ts'

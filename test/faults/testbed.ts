@@ -1,6 +1,6 @@
 import { Agent } from 'undici'
+import type { LedgerOrder } from '../../sandbox/ledger.ts'
 import type { Database } from '../../src/db/database.ts'
-import type { LedgerOrder } from '../../src/sandbox/ledger.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { openShop, sandboxCall, type Till } from '../support/till.ts'
 import type { ScopedRule } from './fault-plan.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Tables } from '../../src/sandbox/rows.ts'
+import type { Tables } from '../../sandbox/rows.ts'
 import { truncateAll } from '../support/database.ts'
 import { newAccount, ordersAtProvider } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'

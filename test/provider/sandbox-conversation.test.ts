@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Sandbox, startSandbox } from '../../sandbox/server.ts'
 import {
   createProvider,
   type NewProviderOrder,
@@ -9,7 +10,6 @@ import {
   type TokenGrant,
 } from '../../src/provider/provider.ts'
 import { verifySignature } from '../../src/provider/webhook-signature.ts'
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
 import { providerFailure, sale } from './provider-setup.ts'
 
 type Delivery = { url: URL; headers: IncomingMessage['headers'] }

@@ -1,6 +1,6 @@
 import { request as rawRequest } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Sandbox } from '../../src/sandbox/server.ts'
+import type { Sandbox } from '../../sandbox/server.ts'
 import {
   act,
   call,

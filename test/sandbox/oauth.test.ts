@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
+import { type Sandbox, startSandbox } from '../../sandbox/server.ts'
 import {
   approve,
   authorizationPath,

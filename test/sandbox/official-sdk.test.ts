@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { MercadoPagoConfig, OAuth, Order, User, WebhookSignatureValidator } from 'mercadopago'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { Sandbox } from '../../src/sandbox/server.ts'
+import type { Sandbox } from '../../sandbox/server.ts'
 import {
   act,
   approve,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Sandbox } from '../../src/sandbox/server.ts'
+import type { Sandbox } from '../../sandbox/server.ts'
 import { call, createClock, openShop, orderBody, type Shop, startTestSandbox } from './support.ts'
 
 const clock = createClock()

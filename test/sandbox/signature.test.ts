@@ -1,6 +1,6 @@
 import { WebhookSignatureValidator } from 'mercadopago'
 import { describe, expect, it } from 'vitest'
-import { signatureManifest, signManifest } from '../../src/sandbox/webhook-signing.ts'
+import { signatureManifest, signManifest } from '../../sandbox/webhook-signing.ts'
 
 const secret = 'sandbox-webhook-secret-0001'
 const requestId = '7c1f0b52-3a44-4f0e-9d2a-5b6c7d8e9f01'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts'
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox/server.ts'
 
 export const verifier = 'a-verifier-that-is-long-enough-for-the-rule-of-43'
 export const challenge = createHash('sha256').update(verifier).digest('base64url')

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Sandbox } from '../../src/sandbox/server.ts'
-import { signatureManifest, signManifest } from '../../src/sandbox/webhook-signing.ts'
+import type { Sandbox } from '../../sandbox/server.ts'
+import { signatureManifest, signManifest } from '../../sandbox/webhook-signing.ts'
 import {
   act,
   call,

@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import type { LightMyRequestResponse } from 'fastify'
-import type { LedgerOrder } from '../../src/sandbox/ledger.ts'
+import type { LedgerOrder } from '../../sandbox/ledger.ts'
 import type { TestService } from './service.ts'
 import { asAdmin, call, openShop, readOrder, sandboxCall, type Till } from './till.ts'
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
+import { type Sandbox, startSandbox } from '../../sandbox/server.ts'
 import { loadConfig } from '../../src/app/config.ts'
 import {
   createPaymentSide,
@@ -11,7 +12,6 @@ import type { EncryptionKey } from '../../src/domain/encryption.ts'
 import type { StreamLimits } from '../../src/http/event-stream.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import type { OpenRequestLimits } from '../../src/http/open-request-limit.ts'
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
 import type { Tracing } from '../../src/tracing/tracing.ts'
 import { openTestDatabase } from './database.ts'
 import { testSettings } from './test-settings.ts'

@@ -15,6 +15,7 @@ export type SourceCopy = {
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const parts = [
+  'sandbox',
   'src',
   'test',
   'migrations',

@@ -1,5 +1,5 @@
+import type { HangingCall } from '../../sandbox/sandbox-context.ts'
 import type { AttemptTimer } from '../../src/outbound/outbound.ts'
-import type { HangingCall } from '../../src/sandbox/sandbox-context.ts'
 
 export type UnansweredCalls = {
   timer: AttemptTimer
