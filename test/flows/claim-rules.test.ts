@@ -152,6 +152,25 @@ test.each(Object.entries(requests))(
   },
 )
 
+test.each(Object.entries(requests))(
+  'so it does when the flow is changed to delete nothing while its delete waits: %s',
+  async (_, destination) => {
+    const shopOfFlow = destination(`${target.url}/no-deletes`)
+    const name = await startFlow(() => shopOfFlow)
+    await bring(name, article('1', 'A'), article('2', 'B'))
+    await flows.call('POST', '/sending/stop')
+    await flows.write(`${name}.json`, [article('2', 'B'), article('3', 'A')])
+    await flows.call('POST', `/sync/${name}`)
+    await define(name, shopOfFlow, 'ignore')
+    await flows.call('POST', '/flows/reload')
+    await flows.call('POST', `/sync/${name}`)
+    await flows.call('POST', '/sending/start')
+    await flows.delivered()
+    expect([...shop.values()].map(({ id }) => id).sort()).toEqual(['2', '3'])
+    expect(deletesSent()).toBe(0)
+  },
+)
+
 test('so it does when a known article takes over the code, and the change is tried again', async () => {
   const name = await startFlow(bySku)
   await bring(name, article('1', 'A'), article('2', 'B'))

@@ -188,8 +188,8 @@ function workOf(
       return { pk: row.pk, row: { ...row, remembered: isWhole ? values : undefined } }
     })
   const { claims } = open
-  const ofRule = claims && (claims.isFixed ? 'unidentified' : 'all')
-  const deletesFollow = flow.deletes.mode === 'delete' ? ofRule : undefined
+  // Also where the definition deletes nothing any more: deletes that wait since before still go.
+  const deletesFollow = claims && (claims.isFixed ? 'unidentified' : 'all')
   return {
     concurrency: definition.concurrency,
     // The identity of an upsert under way is not stored yet.
