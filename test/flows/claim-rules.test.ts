@@ -1,5 +1,5 @@
 import { readdir } from 'node:fs/promises'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { claimRuleOf } from '../../src/flows/deliver/claim-rules.ts'
 import {
   type Received,
@@ -170,6 +170,35 @@ test.each(Object.entries(requests))(
     expect(deletesSent()).toBe(0)
   },
 )
+
+test('an article that lost its code to another, and whose next code is in doubt, is deleted under that next code', async () => {
+  const name = await startFlow(bySku)
+  await bring(name, article('1', 'A'))
+  await bring(name, article('2', 'A'))
+  refuses = ({ method }) => method !== 'DELETE'
+  await bring(name, article('1', 'B'), article('2', 'A'))
+  refuses = () => false
+  await bring(name, article('2', 'A'))
+  await vi.waitFor(() => expect(deletesSent()).toBe(1))
+  expect(target.received.at(-1)?.path).toMatch(/by-sku\/B$/)
+  expect([...shop.values()]).toEqual([article('2', 'A')])
+})
+
+test('an article of which only the code before deletes were switched on is known is not deleted under a code in doubt', async () => {
+  const shopOfFlow = bySku(`${target.url}/switched-on`)
+  const name = await startFlow(() => shopOfFlow, 'ignore')
+  await bring(name, article('1', 'A'), article('2', 'C'))
+  refuses = ({ method }) => method !== 'DELETE'
+  await flows.write(`${name}.json`, [article('1', 'B'), article('2', 'C')])
+  await define(name, shopOfFlow, 'delete')
+  await flows.call('POST', '/flows/reload')
+  await bring(name, article('1', 'B'), article('2', 'C'))
+  refuses = () => false
+  await bring(name, article('2', 'C'))
+  await flows.ended()
+  expect(deletesSent()).toBe(0)
+  expect(await reasonsOf(name)).toMatchObject([{ pk: '1', why: { code: 'DELETE_NEEDS' } }])
+})
 
 test('so it does when a known article takes over the code, and the change is tried again', async () => {
   const name = await startFlow(bySku)

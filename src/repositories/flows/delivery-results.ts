@@ -55,6 +55,8 @@ export async function writeResults(
   const hasFailed = sql`became in ('retrying', 'failed')`
   // Another item is what was to be deleted, or nothing is there.
   const isEndedDelete = sql`(became = 'skipped' and row.kind = 'delete')`
+  // Of another identity the delete would be checked for the stored one.
+  const isBegunAsKnown = sql`(is_begun and (row.claim_exact is null or row.claim_exact = given.claim_exact))`
   const isLater = sql`became in ('retrying', 'postponed')`
   await sql`
     with given as materialized (
@@ -70,8 +72,8 @@ export async function writeResults(
         when ${isDelivered} or became = 'unchanged' then given.digest
         when ${isEndedDelete} then null else delivered_digest end,
       delivered_at = case when ${isDelivered} then ${at}::timestamptz else delivered_at end,
-      delivered_body = case when ${isDelivered} then given.body
-        when is_begun then coalesce(delivered_body, given.body) else delivered_body end,
+      delivered_body = case when ${isDelivered} then given.body when ${isEndedDelete} then null
+        when ${isBegunAsKnown} then coalesce(delivered_body, given.body) else delivered_body end,
       claim = case when ${isDelivered} then given.claim when ${isEndedDelete} then null when is_begun then coalesce(row.claim, given.claim) else row.claim end,
       claim_exact = case when ${isDelivered} then given.claim_exact when ${isEndedDelete} then null
         when is_begun then coalesce(row.claim_exact, given.claim_exact) else row.claim_exact end,
