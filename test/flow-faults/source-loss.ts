@@ -11,9 +11,18 @@ export function createMissingField(deps: ActionDeps, testFlow: TestFlow): Action
   testFlow.web.ledger.forbids = ({ kind, body }) =>
     kind !== 'delete' && body?.text === undefined ? 'its source has no such field' : undefined
 
+  /** What the service has never read whole it cannot miss. */
+  const hasPolled = async () => {
+    const answer = await control('GET', '/flows')
+    const { flows = [] } = (answer?.body ?? {}) as {
+      flows?: { name: string; last_success_at: string | null }[]
+    }
+    return flows.some(({ name, last_success_at: at }) => name === testFlow.name && at !== null)
+  }
+
   return {
     async step() {
-      if (phase === 'before' && isTime()) {
+      if (phase === 'before' && isTime() && (await hasPolled())) {
         phase = 'missing'
         waits = chance.whole('the field is missing', 0, 20)
         for (const id of testFlow.ids) testFlow.locked.add(id)

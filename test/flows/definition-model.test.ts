@@ -212,7 +212,7 @@ async function createWorld() {
   const open = () => service.run(runtime.flow, [shopReceiver])
   /** Until nothing is due, or what is due waits for an answer. */
   const idle = async () => {
-    for (let waited = 0; waited < 400; waited += 1) {
+    for (let waited = 0; waited < 3_000; waited += 1) {
       const due = await database.db
         .selectFrom('deliveries')
         .select('pk')

@@ -103,6 +103,18 @@ test('a change during a fill goes to all destinations, once', async () => {
   expect(sent()).toEqual({ erp: 25, web: 1 })
 })
 
+test('a change of the source beside an added destination and another part of the source reaches the others too', async () => {
+  await begin('edited', 'erp', 'web')
+  sent()
+  await flows.write('edited.json', [{ id: 'A-10', price: 'new' }, ...items.slice(1)])
+  const flow = flowWith('edited', 'erp', 'added', 'web') as Record<string, unknown>
+  const source = flow.source as object
+  await define({ ...flow, source: { ...source, limits: { fetchSize: 50 } } })
+  await flows.call('POST', '/sync/edited')
+  await flows.delivered()
+  expect(sent()).toEqual({ erp: 1, added: 25, web: 1 })
+})
+
 test('a destination that the flow does not have is 404', async () => {
   await begin('known', 'erp', 'web')
   expect((await flows.call('POST', '/resync/known?destination=nobody')).statusCode).toBe(404)

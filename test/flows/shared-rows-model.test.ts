@@ -160,14 +160,16 @@ async function createWorld({ secondDeletes, folds }: Rules) {
       const { sku, value } = job.body as { sku: string; value: number }
       const item = `${name}/${job.pk}`
       if (job.kind === 'delete') {
-        const changes = await database.db
+        const waiting = await database.db
           .selectFrom('deliveries')
-          .select(['pk', 'payload'])
+          .select(['pk', 'kind', 'payload', 'change_number as change'])
           .where('flow', '=', name)
-          .where('kind', '=', 'upsert')
           .where('state', '=', 'waiting')
           .execute()
-        for (const { pk, payload } of changes)
+        const change = waiting.find(({ pk }) => pk === job.pk)?.change ?? 0
+        // A change of a later read may come later, and so may one that a person retries.
+        const earlier = waiting.filter((one) => one.kind === 'upsert' && one.change <= change)
+        for (const { pk, payload } of earlier)
           if (payload?.sku === sku) problems.push(`the delete of ${item} goes before ${pk}`)
       }
       if (weather === 'silent') return down

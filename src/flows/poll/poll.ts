@@ -241,12 +241,14 @@ function causesBy(
   state: FlowStateRow,
   differences: readonly Difference[],
 ): CauseRules {
-  const isSameForm = isSameItemForm(runtime, state)
+  // Else all destinations are compared, and what the definition changes reaches them that way.
+  const areSameItems = !differences.some(
+    (one) => one.how === 'changed' && (one.parts.has('key') || one.parts.has('item')),
+  )
+  const isSameForm = areSameItems || isSameItemForm(runtime, state)
   return {
     isSameForm,
-    areNewOfSource: !differences.some(
-      (one) => one.how === 'changed' && (one.parts.has('key') || one.parts.has('item')),
-    ),
+    areNewOfSource: areSameItems,
     readFormer: isSameForm ? undefined : formerReaderOf(runtime, state),
   }
 }
