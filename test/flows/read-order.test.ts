@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { resetItem } from '../../src/flows/control/pauses-and-limits.ts'
 import { syncItem } from '../../src/flows/control/sync-item.ts'
+import { findHashes, renewHashes, upsertHashes } from '../../src/repositories/flows/flow-items.ts'
 import { findFlowState } from '../../src/repositories/flows/flow-state.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { audit, createTestPoll, type TestPoll } from './poll-support.ts'
@@ -87,6 +88,24 @@ test('the same content, found by a sync and a poll at once, is sent once and blo
     ['x', 2],
   ])
   expect(await cursor(poll)).toBe('2')
+})
+
+test('a comparing read does not replace the hash that a later read of the item stored', async () => {
+  const flow = 'compared-late'
+  const [item, at] = [{ pk: 'x', hash: 'newer' }, now()]
+  const renew = (read: number) =>
+    database.transaction(async (trx) => {
+      await renewHashes(
+        trx,
+        flow,
+        [{ pk: 'x', hash: 'by the changed definition', was: 'newer' }],
+        read,
+      )
+      return (await findHashes(trx, flow, ['x'])).get('x')
+    })
+  await database.transaction((trx) => upsertHashes(trx, flow, [item], { read: 5, at }))
+  expect(await renew(4)).toBe('newer')
+  expect(await renew(5)).toBe('by the changed definition')
 })
 
 test('a sync that began before a whole poll reads again instead of restoring the older content', async () => {

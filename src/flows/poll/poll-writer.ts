@@ -301,12 +301,13 @@ async function writeChanges(
   const stored = changes.filter(({ cause, was }) => cause === 'source' || was === undefined)
   const changed = stored.map(({ item }) => item)
   const { ours, same } = await upsertHashes(trx, flow.name, changed, { read, at: now, isLater })
-  await renewHashes(trx, flow.name, renewed)
+  await renewHashes(trx, flow.name, renewed, read)
   const queued = changes.filter(({ item, cause }) => cause === 'source' && ours.has(item.pk))
   const upserts = queued.map(({ item, kind }) => upsertOf(item, read, kind === 'new'))
   await deps.enqueue(trx, runtime, upserts)
   if (differing.length > 0) await queueDiffering(deps, runtime, trx, differing, { read, at: now })
   const others = changed.filter(({ pk }) => !ours.has(pk) && !same.has(pk))
+  others.push(...ofDefinition.map(({ item }) => item))
   const overtaken = await differs(trx, flow.name, others)
   return { queued: queued.length, overtaken }
 }

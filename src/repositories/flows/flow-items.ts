@@ -136,19 +136,22 @@ export async function upsertHashes(
 
 /**
  * Stores the hash by a changed definition beside the one that was stored. The old hash stays, because `delivered_hash` of the
- * destinations refers to it.
+ * destinations refers to it. An item that a later read has stored stays as it is.
  */
 export async function renewHashes(
   trx: Trx,
   flow: string,
   items: readonly { pk: string; hash: string; was: string }[],
+  read: number,
 ): Promise<void> {
   if (items.length === 0) return
   await sql`
     update flow_items set seen_as = one.hash
     from jsonb_to_recordset(${json(items)}::jsonb) as one (pk text, hash text, was text)
     where flow_items.flow = ${flow} and flow_items.pk = one.pk
-      and coalesce(flow_items.seen_as, flow_items.hash) = one.was`.execute(trx)
+      and coalesce(flow_items.seen_as, flow_items.hash) = one.was and flow_items.read_number <= ${read}`.execute(
+    trx,
+  )
 }
 
 /** A read found the item as it is stored. An earlier read must not change it any more. */
