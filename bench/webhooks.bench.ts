@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { request } from 'undici'
 import { signature } from '../test/support/money.ts'
 import { payByCard } from '../test/support/till.ts'
 import {
@@ -13,38 +12,15 @@ import {
 } from './bench-service.ts'
 import { wholeOptions } from './whole-options.ts'
 
-// How long after the provider's webhook does a till know? Two tills follow each order, one by long-poll and one by
-// server-sent events; the time runs from the sending of the webhook, which makes the service read the provider, to the
-// moment the till has the paid order. Beside it, of the same orders in the same run, a bare GET of the order,
-// which also reads the provider: the cost of each read of a till that polls.
+// How long after the provider's webhook does a till know? A till follows each order by long-poll; the time runs from the
+// sending of the webhook, which makes the service read the provider, to the moment the till has the paid order. Beside it, of the
+// same orders in the same run, a bare GET of the order, which also reads the provider: the cost of each read of a till that polls.
 // Run: npm run bench -- webhooks [--orders n]; 500 on PostgreSQL, 60 on the embedded database.
 
 const lanes = 4
 const settleMs = 100
 
-type Times = { longPoll: number[]; stream: number[]; bare: number[] }
-
-/** Resolves with the moment at which the stream has sent the paid order. */
-async function followUntilPaid(bench: BenchService, shop: Shop, path: string) {
-  const { statusCode, body } = await request(bench.at(`${path}/events`), {
-    dispatcher: bench.agent,
-    headers: { 'x-api-token': shop.key },
-  })
-  if (statusCode !== 200) throw new Error(`the stream is answered ${statusCode}`)
-  const opened = Promise.withResolvers<void>()
-  const paidAt = (async () => {
-    let text = ''
-    for await (const chunk of body) {
-      text += chunk
-      if (text.includes('event: order')) opened.resolve()
-      if (text.includes('"status":"processed"')) break
-    }
-    return performance.now()
-  })()
-  paidAt.catch(opened.reject)
-  await opened.promise
-  return paidAt
-}
+type Times = { longPoll: number[]; bare: number[] }
 
 async function sell(bench: BenchService, shop: Shop, times: Times): Promise<void> {
   const { send, at, service } = bench
@@ -59,7 +35,6 @@ async function sell(bench: BenchService, shop: Shop, times: Times): Promise<void
   const order = await send('GET', at(path), { headers })
   times.bare.push(performance.now() - askedAt)
 
-  const streamed = followUntilPaid(bench, shop, path)
   const polled = send('GET', at(`${path}?wait=30&version=${order.version}`), { headers }).then(
     (answer) => ({ answer, at: performance.now() }),
   )
@@ -79,16 +54,15 @@ async function sell(bench: BenchService, shop: Shop, times: Times): Promise<void
     },
     body: { type: 'order', action: 'order.processed', data: { id: orderId } },
   })
-  const [{ answer, at: polledAt }, streamedAt] = await Promise.all([polled, streamed, delivered])
+  const [{ answer, at: polledAt }] = await Promise.all([polled, delivered])
   if (answer.status !== 'processed') throw new Error(`the long-poll answered ${answer.status}`)
   times.longPoll.push(polledAt - sentAt)
-  times.stream.push(streamedAt - sentAt)
 }
 
 const { orders } = wholeOptions({ orders: isEmbedded ? 60 : 500 })
 
 await withService(lanes, async (bench) => {
-  const times: Times = { longPoll: [], stream: [], bare: [] }
+  const times: Times = { longPoll: [], bare: [] }
   const shopsInTurn = (count: number) =>
     Array.from({ length: lanes }, (_, lane) => ({
       shop: bench.shops[lane] as Shop,
@@ -104,7 +78,7 @@ await withService(lanes, async (bench) => {
   await run(orders)
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0)
   say(`webhook in, till out on ${bench.engine}: ${orders} orders, ${lanes} at a time, ${seconds} s`)
-  const names = { bare: 'bare GET', longPoll: 'long-poll', stream: 'event stream' }
+  const names = { bare: 'bare GET', longPoll: 'long-poll' }
   for (const [name, label] of Object.entries(names)) {
     const list = times[name as keyof Times]
     const figures = [0.5, 0.99].map((share) => {

@@ -29,7 +29,6 @@ import { addHealthRoute, type HealthSource } from '../routes/health-route.ts'
 import { addMetricsRoute } from '../routes/metrics/metrics-route.ts'
 import { recordOrderRequests } from '../routes/orders/order-requests.ts'
 import { addOrderRoutes } from '../routes/orders/order-routes.ts'
-import { addOrderStream } from '../routes/orders/order-stream-route.ts'
 import { addSettleRoutes } from '../routes/orders/settle-routes.ts'
 import { addTimelineRoute } from '../routes/orders/timeline-route.ts'
 import { addOverviewRoute } from '../routes/overview/overview-route.ts'
@@ -184,7 +183,6 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   addOrderRoutes(app, deps, guards, limitOpenRequests(options.waits ?? waitDefaults))
   addTimelineRoute(app, deps)
   addSettleRoutes(app, deps)
-  addOrderStream(app, deps, guards, streams)
   addEventRoutes(app, deps, guards, streams)
   addStatisticsRoutes(app, deps)
   addOverviewRoute(app, deps)

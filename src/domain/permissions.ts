@@ -119,7 +119,6 @@ const paymentRoutes: Readonly<Record<string, RouteRule>> = {
   'POST /orders': { needs: 'move_money', within: 'box' },
   'GET /orders/:orderId': { needs: 'see', within: 'order_or_adopted' },
   'GET /orders/:orderId/timeline': { needs: 'see', within: 'order' },
-  'GET /orders/:orderId/events': { needs: 'see', within: 'order' },
   'POST /orders/:orderId/ask': { needs: 'move_money', within: 'order' },
   'POST /orders/:orderId/settle': { needs: 'move_money', within: 'order' },
   'POST /orders/cancel': { needs: 'move_money', within: 'order_or_adopted' },

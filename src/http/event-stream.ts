@@ -5,10 +5,10 @@ import { AppError } from '../errors/app-error.ts'
 import { limitOpenRequests, type OpenRequestLimits } from './open-request-limit.ts'
 
 /** `data` is sent as one line of JSON. */
-export type StreamEvent = { event: string; id?: number; data: unknown }
+export type StreamEvent = { event: string; data: unknown }
 
-/** Why a stream ends, in its last event. The client reconnects after all but `final` and `access`. */
-type StreamEnd = 'final' | 'time' | 'access' | 'stopping' | 'unavailable'
+/** Why a stream ends, in its last event. The client reconnects after all but `access`. */
+type StreamEnd = 'time' | 'access' | 'stopping' | 'unavailable'
 
 export type StreamSource = {
   /** Streams of one owner are counted together. */
@@ -21,8 +21,6 @@ export type StreamSource = {
   watch(wake: () => void): () => void
   /** The events since the last call. Called only after the client has taken the last ones, so a slow client misses steps, not ends. */
   read(): Promise<readonly StreamEvent[]>
-  /** Whether no further event is possible. */
-  isOver(): boolean
   /**
    * Called before each `read`.
    *
@@ -92,7 +90,7 @@ export function createEventStreams(
     }
     if (place === 'total') {
       throw new AppError('SERVICE_UNAVAILABLE', {
-        message: 'Too many streams are open; read the orders instead, or try again',
+        message: 'Too many streams are open; read the data instead, or try again',
         extra: { retryAfterSeconds: comeAgainMs / 1000 },
       })
     }
@@ -155,7 +153,6 @@ async function* sendEvents(
       await source.checkAccess()
       const events = await source.read()
       for (const event of events) yield format(event)
-      if (source.isOver()) return yield end('final')
       const now = performance.now()
       if (now >= until) return yield end('time')
       if (events.length > 0) {
@@ -177,9 +174,8 @@ async function* sendEvents(
   }
 }
 
-function format({ event, id, data }: StreamEvent): string {
-  const name = id === undefined ? '' : `id: ${id}\n`
-  return `${name}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
+function format({ event, data }: StreamEvent): string {
+  return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
 }
 
 type Bell = {
@@ -207,9 +203,4 @@ function createBell(): Bell {
     },
     waitFor: (ms) => waitUntil(ms, over.signal),
   }
-}
-
-/** The id of the last event that a client received; undefined when there is none, or none of ours. */
-export function lastEventId(header: string | undefined): number | undefined {
-  return header !== undefined && /^[1-9]\d{0,8}$/.test(header) ? Number(header) : undefined
 }

@@ -32,7 +32,6 @@ const roles: Record<string, string> = {
   'GET /orders/:orderId/timeline': 'Aasv',
   'POST /orders/:orderId/ask': 'Aas',
   'POST /orders/:orderId/settle': 'Aas',
-  'GET /orders/:orderId/events': 'Aasv',
   'POST /orders/cancel': 'Aas',
   'POST /orders/refund': 'Aas',
   'GET /events': 'Aasv',

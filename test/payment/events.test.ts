@@ -7,7 +7,7 @@ import {
 import { type OpenStream, openStream } from '../support/event-stream.ts'
 import { cancel, deliver, openOwnShop, orderRow } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
-import { call, charge, type Till } from '../support/till.ts'
+import { asAdmin, call, charge, type Till } from '../support/till.ts'
 
 let service: TestService
 let acme: Till
@@ -112,6 +112,44 @@ test('a subscriber receives events of changes that another process made', async 
   await eventsUntil(stream, await chargeAndCancel(acme, 'P-1'))
   stream.disconnect()
   await duplicate.stop()
+})
+
+test('a browser session may subscribe', async () => {
+  const signedIn = await call(service, { url: '/session', body: { token: acme.key } })
+  const cookie = String(signedIn.headers['set-cookie']).split(';')[0] ?? ''
+  const stream = await openStream(service.app, '/events', { cookie })
+  streams.push(stream)
+  expect(await stream.next()).toEqual({ event: 'resync', data: {} })
+})
+
+test('T5: a stream ends when its key is revoked, and sends nothing afterwards', async () => {
+  const leaving = await openOwnShop(service, 'leaving')
+  const stream = await follow(leaving.key)
+  await asAdmin(service, { url: '/api-keys/revoke', body: { client: 'leaving' } })
+  expect(await stream.rest()).toEqual([{ event: 'end', data: { reason: 'access' } }])
+})
+
+test('a client above its limit of streams gets 429 in the shape of other errors', async () => {
+  const strict = await startTestService({ twinOf: service, streams: { perOwner: 1 } })
+  const first = await follow(acme.key, '', strict)
+  const refused = await openStream(strict.app, '/events', { 'x-api-token': acme.key })
+  expect(refused.response.status).toBe(429)
+  expect(await refused.response.json()).toMatchObject({
+    code: 'RATE_LIMITED',
+    request_id: expect.any(String),
+  })
+  first.disconnect()
+  await strict.stop()
+})
+
+test('a stop of the service ends its streams at once', async () => {
+  const duplicate = await startTestService({ twinOf: service })
+  const stream = await follow(acme.key, '', duplicate)
+  const startedAt = performance.now()
+  const stopping = duplicate.stop()
+  expect(await stream.rest()).toEqual([{ event: 'end', data: { reason: 'stopping' } }])
+  await stopping
+  expect(performance.now() - startedAt).toBeLessThan(2_000)
 })
 
 /** An event source that the test controls. */

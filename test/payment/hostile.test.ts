@@ -64,7 +64,6 @@ const routes: Record<
   'GET /orders/:orderId/timeline': { token: 'client' },
   'POST /orders/:orderId/ask': { token: 'client' },
   'POST /orders/:orderId/settle': { token: 'client', body: { as: 'paid', reason: 'x' } },
-  'GET /orders/:orderId/events': { token: 'client' },
   'GET /admin/statistics': { token: 'admin' },
   'GET /oauth/status': { token: 'client' },
   'POST /oauth/refresh': { token: 'client' },

@@ -148,11 +148,6 @@ export const table: Record<string, Row> = {
     url: `/orders/${missingOrder}/settle`,
     body: { as: 'paid', reason: 'seen' },
   },
-  'GET /orders/:orderId/events': {
-    access: 'client',
-    lets: 404,
-    url: `/orders/${missingOrder}/events`,
-  },
   'GET /events': { access: 'client', lets: 200, allClients: true },
   'GET /health/fleet': { access: 'client', lets: 200, allClients: true },
   'GET /health/fleet/changes': { access: 'client', lets: 200, allClients: true },

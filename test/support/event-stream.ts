@@ -1,6 +1,6 @@
 import type { HttpServer } from '../../src/http/create-server.ts'
 
-export type ReceivedEvent = { event: string; id?: number; data: unknown }
+export type ReceivedEvent = { event: string; data: unknown }
 
 export type OpenStream = {
   response: Response
@@ -64,9 +64,5 @@ function parse(block: string): ReceivedEvent | undefined {
     }),
   )
   if (fields.event === undefined) return undefined
-  return {
-    event: fields.event,
-    ...(fields.id !== undefined && { id: Number(fields.id) }),
-    data: JSON.parse(fields.data ?? 'null'),
-  }
+  return { event: fields.event, data: JSON.parse(fields.data ?? 'null') }
 }

@@ -84,7 +84,6 @@ export function addFlowEvents(
           listening.catch(() => undefined)
           return () => void listening?.then((end) => end()).catch(() => undefined)
         },
-        isOver: () => false,
         checkAccess: () => check(request),
         async read(): Promise<StreamEvent[]> {
           // What changes before that is in the first answer of the reader.

@@ -204,10 +204,6 @@ function notAfterItsEnd({ now, settings }: Clockwork, next: Date, doubtfulAt: Da
 
 /** An order that a request waits for is checked at least this often. */
 const watchedEveryMs = 5 * secondMs
-/**
- * A paid order has no status checks of its own, and only a refund moves it. For a waiting request it is read at this interval.
- */
-const paidFreshForMs = 30 * secondMs
 
 /** The next status check of an order that a request waits for, if it must be earlier than planned. */
 export function earlierForWaiting(
@@ -218,16 +214,6 @@ export function earlierForWaiting(
   // A creation has its own times, so that the sweeper does not process it beside its request.
   if (order.creation !== 'confirmed' || order.next_check_at === null) return undefined
   return order.next_check_at > soon ? soon : undefined
-}
-
-/** Whether a request that waits for a paid order should read it again. `askedAt`: the last read. */
-export function isReadForWatcher(
-  { status, checked_at }: Pick<OrderRow, 'status' | 'checked_at'>,
-  askedAt: number,
-  now: Date,
-): boolean {
-  const freshAt = Math.max(askedAt, checked_at?.getTime() ?? 0)
-  return !isOpen(status) && now.getTime() - freshAt >= paidFreshForMs
 }
 
 /** A simulated event takes a moment, and may move an order that has no more status checks. */
@@ -246,6 +232,8 @@ export type StatusCheckNotes = {
   flush(): Promise<void>
 }
 
+const endFreshForMs = 30 * secondMs
+
 /**
  * Whether the provider has shown within the last 30 s that the order has ended. A till that reads the end once more finds nothing
  * that is worth a write, and no next check needs to be planned.
@@ -256,7 +244,7 @@ function isKnownEnd(
 ): boolean {
   if (isOpen(status) || next_check_at !== null || next.at !== null) return false
   const knownAt = Math.max(last_updated_at.getTime(), checked_at?.getTime() ?? 0)
-  return checkedAt.getTime() - knownAt < paidFreshForMs
+  return checkedAt.getTime() - knownAt < endFreshForMs
 }
 
 /** Repeated reads share a statement. Much shorter than the time between two status checks of the sweeper. */

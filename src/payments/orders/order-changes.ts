@@ -17,11 +17,9 @@ export type ChangedOrder = {
 export type OrderChanges = {
   /** Resolves when the order may have changed, after `timeoutMs`, or when `signal` aborts. */
   wait(orderId: string, timeoutMs: number, signal?: AbortSignal): Promise<void>
-  /** Calls `wake` whenever the order may have changed, until the returned function is called. */
-  watch(orderId: string, wake: () => void): () => void
   /** Calls `onChange` with every change, and `onGap` when some may have been missed, until the returned function is called. */
   subscribe(onChange: (change: ChangedOrder) => void, onGap: () => void): () => void
-  /** How many waiters and watchers of single orders there are now. */
+  /** How many waiters there are now. */
   waiting(): number
   /** Wakes all waiters and stops listening. */
   close(): Promise<void>
@@ -44,31 +42,20 @@ export function notifyOrderChanged(database: Database, order: OrderRow): void {
  * after it, and also at intervals. So a lost one only costs a moment.
  */
 export async function createOrderChanges(database: Database): Promise<OrderChanges> {
-  const watchers = new Map<string, Set<() => void>>()
+  const waiters = new Map<string, Set<() => void>>()
   const subscribers = new Set<{ onChange: (change: ChangedOrder) => void; onGap: () => void }>()
-  let count = 0
   let closed = false
 
   const wake = (orderId: string) => {
-    for (const call of [...(watchers.get(orderId) ?? [])]) call()
+    for (const call of [...(waiters.get(orderId) ?? [])]) call()
   }
   const wakeAll = () => {
-    for (const orderId of [...watchers.keys()]) wake(orderId)
-  }
-  const watch = (orderId: string, call: () => void) => {
-    const own = () => call()
-    const group = watchers.get(orderId) ?? new Set()
-    watchers.set(orderId, group.add(own))
-    count += 1
-    return () => {
-      if (group.delete(own)) count -= 1
-      if (group.size === 0 && watchers.get(orderId) === group) watchers.delete(orderId)
-    }
+    for (const orderId of [...waiters.keys()]) wake(orderId)
   }
   const unlisten = await database.listen(
     orderChangedChannel,
     (payload) => {
-      if (watchers.size === 0 && subscribers.size === 0) return
+      if (waiters.size === 0 && subscribers.size === 0) return
       const change = JSON.parse(payload) as ChangedOrder
       wake(change.order_id)
       for (const { onChange } of [...subscribers]) onChange(change)
@@ -80,19 +67,20 @@ export async function createOrderChanges(database: Database): Promise<OrderChang
   )
 
   return {
-    watch,
     wait(orderId, timeoutMs, signal) {
       if (closed || signal?.aborted) return Promise.resolve()
       return new Promise((resolve) => {
         const done = () => {
           clearTimeout(timer)
           signal?.removeEventListener('abort', done)
-          forget()
+          group.delete(done)
+          if (group.size === 0 && waiters.get(orderId) === group) waiters.delete(orderId)
           resolve()
         }
         const timer = setTimeout(done, timeoutMs)
         signal?.addEventListener('abort', done)
-        const forget = watch(orderId, done)
+        const group = waiters.get(orderId) ?? new Set()
+        waiters.set(orderId, group.add(done))
       })
     },
     subscribe(onChange, onGap) {
@@ -100,7 +88,7 @@ export async function createOrderChanges(database: Database): Promise<OrderChang
       subscribers.add(subscriber)
       return () => subscribers.delete(subscriber)
     },
-    waiting: () => count,
+    waiting: () => [...waiters.values()].reduce((sum, group) => sum + group.size, 0),
     async close() {
       closed = true
       wakeAll()

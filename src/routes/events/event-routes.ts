@@ -22,10 +22,10 @@ shows.
 | \`order\` | \`{order_id, client, caja_id, status, version}\` | the client, and the administrator |
 | \`webhook\` | \`{id, client, order_id, topic, status}\` | the administrator |
 | \`activity\` | \`{id, client, action, resource_type, resource_id, status}\` | the administrator |
-| \`end\` | \`{reason}\` | as on \`GET /orders/{orderId}/events\` |
+| \`end\` | \`{reason}\` | all: \`time\` (after 15 minutes), \`access\` (the key or session is no longer valid), \`stopping\` or \`unavailable\`. It is the last event; come again after all but \`access\` |
 
 Events are sent at most four times a second; of several changes of one thing only the last is sent, and a \`resync\`
-replaces more than twenty events at once.`
+replaces more than twenty events at once. At most 500 streams of one client are open at a time.`
 
 const Events = z.string().meta({
   example:
@@ -76,7 +76,6 @@ export function addEventRoutes(
         paceMs,
         maxSeconds: request.query.max_seconds,
         watch: reader.watch,
-        isOver: () => false,
         checkAccess: () => guards.check(request),
         async read(): Promise<StreamEvent[]> {
           const { missed, items } = reader.take()
