@@ -2,9 +2,6 @@ import type { Cause } from '../../src/fleet/causes.ts'
 import * as limits from '../../src/fleet/health-limits.ts'
 
 const time = (ms: number) => (ms < 60_000 ? `${ms / 1_000} s` : `${ms / 60_000} min`)
-const percent = (share: number) => `${share * 100} %`
-
-const lastCalls = `of the last ${limits.callsCounted} attempts of a kind of call`
 
 /** From when on a state has a cause, and until when. */
 export const causeRules: Record<Cause, string> = {
@@ -16,8 +13,8 @@ export const causeRules: Record<Cause, string> = {
   terminal_busy: `a charge found the terminal busy: \`attention\` for ${time(limits.payingForMs)} while a customer pays, then \`down\``,
   terminal_waits: 'a charge is `action_required`',
   refused: `Mercado Pago refused a charge: \`attention\`; ${limits.manyRefusals} in a row: \`down\``,
-  provider_failing: `${lastCalls}, 2 and ${percent(limits.impairedShare)} failed: \`attention\`; ${percent(limits.failingShare)}: \`down\`, and with \`order.create\` or \`terminal.list\` every box`,
-  throttled: `${lastCalls}, ${percent(limits.failingShare)} were limited`,
+  provider_failing: `Mercado Pago failed at a charge: \`attention\`; 2 in a row: \`down\`. At charges of two boxes of a client: every box of the client is \`down\`. Until it accepts a charge of the client, or for ${time(limits.freshMs)}`,
+  throttled: `Mercado Pago limited a charge: \`attention\`; 2 in a row: \`down\`. Until it accepts a charge of the client, or for ${time(limits.freshMs)}`,
   service_failing: `the service failed at the last charge; for ${time(limits.freshMs)}`,
   connection_lost: 'Mercado Pago refuses the tokens, or they expired',
   connection_expiring: `a renewal takes ${time(limits.renewalStuckMs)}, or ${limits.tokenEndsWithinMs / 86_400_000} days are left without one`,
@@ -33,10 +30,8 @@ export const causeRules: Record<Cause, string> = {
   settled_unpaid: 'until a person settles it',
   refund_in_doubt:
     'the result of a refund stays unknown, or contradicts a decision; until a person settles it',
-  box_silent: `${limits.missedCharges} charges that are usual at this hour of the week did not come (by the last four weeks)`,
   quiet: `no charge for ${time(limits.freshMs)}: the state is \`unknown\``,
   never_charged: 'until the first charge',
-  not_called: `no call for ${time(limits.callsCountForMs)}`,
   flow_paused: 'an operator or a rule paused the flow',
   flow_limited: 'the flow reached its limit of runs',
   question_open:

@@ -76,8 +76,6 @@ function subjectOf(app, { kind, client, flow, name: own }) {
       return html`${name(client)} · ${boxLink(app, { client, caja_id: own })}`
     case 'connection':
       return html`${t('subject.connection')} · ${name(client)}`
-    case 'provider':
-      return html`${t('subject.provider')} · ${own}`
     case 'destination':
       return html`${name(flow)} → ${name(own)}`
     default:

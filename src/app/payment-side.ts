@@ -154,7 +154,6 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
       health.note,
       metrics.recordProviderCall,
       ...(options.tracing ? [options.tracing.recordProviderCall] : []),
-      fleet.recordCall,
       calls.recordProviderCall,
       createCallLog(logger),
     ],

@@ -645,15 +645,6 @@ type LeasesTable = {
   in_hand: WithDefault<number>
 }
 
-type ProviderTalliesTable = {
-  operation: string
-  slot: Date
-  answered: number
-  failed: number
-  throttled: number
-  last_code: string | null
-}
-
 type BoxSightingsTable = {
   client: ClientName
   caja_id: string
@@ -668,7 +659,7 @@ type BoxSightingsTable = {
 }
 
 export type FleetStatesTable = {
-  kind: 'box' | 'connection' | 'provider' | 'flow' | 'destination'
+  kind: 'box' | 'connection' | 'flow' | 'destination'
   scope: string
   name: string
   state: 'ok' | 'attention' | 'down' | 'unknown'
@@ -695,7 +686,6 @@ export type Tables = {
   people: PeopleTable
   person_sessions: PersonSessionsTable
   sign_in_failures: SignInFailuresTable
-  provider_tallies: ProviderTalliesTable
   box_sightings: BoxSightingsTable
   fleet_states: FleetStatesTable
   fleet_changes: FleetChangesTable

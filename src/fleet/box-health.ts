@@ -5,26 +5,41 @@ import {
   expiryGraceMs,
   freshMs,
   manyRefusals,
-  missedCharges,
   payingForMs,
   silentAfterMs,
 } from './health-limits.ts'
-import {
-  type BoxHealth,
-  type ConnectionHealth,
-  type Health,
-  healthOf,
-  type OperationHealth,
-} from './health-states.ts'
+import { type BoxHealth, type ConnectionHealth, type Health, healthOf } from './health-states.ts'
 import type { BoxSeen, ChargeSeen, RefusalSeen } from './observations.ts'
 
-/** The states that a box depends on, apart from its own terminal. */
-export type Around = {
-  connection: ConnectionHealth | undefined
-  /** The calls that every charge makes. */
-  charging: readonly OperationHealth[]
-  /** When the provider last answered a charge of any box. */
+/** What the boxes of a client show about the provider. */
+type Provider = {
+  /** When it last accepted a charge of one of them. */
   charged: Date | null
+  /** Set when it fails for all of them. */
+  failing: Health | undefined
+}
+
+/** What a box depends on, apart from its own terminal. */
+export type Around = Provider & { connection: ConnectionHealth | undefined }
+
+/** The provider fails for all boxes of a client when it failed for two of them and has accepted no charge since. */
+export function providerFor(boxes: readonly BoxSeen[], now: Date): Provider {
+  const times = boxes.flatMap(({ charges }) =>
+    charges.flatMap(({ confirmedAt }) => confirmedAt?.getTime() ?? []),
+  )
+  const charged = times.length === 0 ? null : new Date(times.reduce((a, b) => Math.max(a, b)))
+  const failed = boxes.flatMap(({ refusal: refused }) =>
+    refused &&
+    causeOfCode[refused.code] === 'provider_failing' &&
+    (charged === null || refused.at > charged) &&
+    !isOld(refused, now)
+      ? [refused]
+      : [],
+  )
+  if (failed.length < 2) return { charged, failing: undefined }
+  const first = failed.reduce((a, b) => (b.since < a.since ? b : a))
+  const failing = healthOf('down', 'provider_failing', first.since, { code: first.code })
+  return { charged, failing }
 }
 
 /** Whether a box can charge, by its newest observation. A declined card shows that the box works. */
@@ -39,20 +54,13 @@ export function deriveBox(seen: BoxSeen, around: Around, now: Date): BoxHealth {
   }
 }
 
-function stateOf(seen: BoxSeen, { connection, charging, charged }: Around, now: Date): Health {
+function stateOf(seen: BoxSeen, { connection, failing, charged }: Around, now: Date): Health {
   if (connection?.state === 'down') {
     return healthOf('down', connection.cause ?? 'connection_lost', connection.since)
   }
   const own = ownTrouble(seen, charged, now)
   if (own?.state === 'down') return own
-  const failing =
-    charging.find(({ state }) => state === 'down') ??
-    charging.find(({ state }) => state === 'attention')
-  if (failing?.cause && (failing.state === 'down' || !own)) {
-    const state = failing.state === 'down' ? 'down' : 'attention'
-    return healthOf(state, failing.cause, failing.since, failing.about)
-  }
-  return own ?? withoutTrouble(seen, now)
+  return failing ?? own ?? withoutTrouble(seen, now)
 }
 
 /** The problem of the box itself. */
@@ -129,7 +137,7 @@ function refusal(seen: BoxSeen, charged: Date | null, now: Date): Health | undef
       })
     case 'provider_failing':
     case 'throttled':
-      if (hasAnsweredSince(seen, charged, refused.at) || isOld(refused, now)) return undefined
+      if ((charged !== null && charged > refused.at) || isOld(refused, now)) return undefined
       return healthOf(refused.count > 1 ? 'down' : 'attention', cause, refused.since, {
         count: refused.count,
         code: refused.code,
@@ -143,13 +151,6 @@ function refusal(seen: BoxSeen, charged: Date | null, now: Date): Health | undef
 /** Temporary causes may be over after this time. */
 function isOld({ at }: RefusalSeen, now: Date): boolean {
   return now.getTime() - at.getTime() >= freshMs
-}
-
-function hasAnsweredSince({ charges }: BoxSeen, charged: Date | null, at: Date): boolean {
-  return (
-    (charged !== null && charged > at) ||
-    charges.some(({ confirmedAt }) => confirmedAt !== null && confirmedAt > at)
-  )
 }
 
 /** Which charge keeps the terminal busy, after the terminal was refused to a charge. */
@@ -230,11 +231,8 @@ function withoutTrouble(seen: BoxSeen, now: Date): Health {
   const shown = seen.charges.find(({ lifeAt }) => lifeAt !== null)
   const at = shown?.endedAt ?? shown?.lifeAt ?? running?.confirmedAt
   if (!at) return healthOf('unknown', 'never_charged')
-  const quietMs = now.getTime() - at.getTime()
-  if (quietMs < freshMs) return healthOf('ok', null)
-  const missed = ((seen.usualPerHour ?? 0) * quietMs) / 3_600_000
-  return missed >= missedCharges
-    ? healthOf('attention', 'box_silent', at)
+  return now.getTime() - at.getTime() < freshMs
+    ? healthOf('ok', null)
     : healthOf('unknown', 'quiet', at)
 }
 

@@ -15,7 +15,6 @@ export const actions = [
   'reconnect',
   'pin_account',
   'check_webhook_address',
-  'try_a_charge',
   'resume_flow',
   'start_sending',
   'check_source',
@@ -72,15 +71,15 @@ export const causes = {
   },
   provider_failing: {
     action: 'check_provider_status',
-    es: 'Mercado Pago falla[ en {operation}][ desde hace {for}]. El problema no es de la tienda: cobrá con otro medio y mirá la página de estado de Mercado Pago.',
-    en: 'Mercado Pago fails[ at {operation}][ for {for}]. The shop is not the cause: use another means of payment, and read Mercado Pago’s status page.',
-    pt: 'O Mercado Pago falha[ em {operation}][ há {for}]. O problema não é da loja: cobre de outra forma e veja a página de estado do Mercado Pago.',
+    es: 'Mercado Pago falla[ desde hace {for}]. El problema no es de la tienda: cobrá con otro medio y mirá la página de estado de Mercado Pago.',
+    en: 'Mercado Pago fails[ for {for}]. The shop is not the cause: use another means of payment, and read Mercado Pago’s status page.',
+    pt: 'O Mercado Pago falha[ há {for}]. O problema não é da loja: cobre de outra forma e veja a página de estado do Mercado Pago.',
   },
   throttled: {
     action: 'wait',
-    es: 'Mercado Pago limita las llamadas[ {operation}][ desde hace {for}]: el servicio reintenta más despacio.',
-    en: 'Mercado Pago limits calls[ {operation}][ for {for}]: the service retries more slowly.',
-    pt: 'O Mercado Pago limita as chamadas[ {operation}][ há {for}]: tenta-se de novo mais devagar.',
+    es: 'Mercado Pago limita las llamadas[ desde hace {for}]: el servicio reintenta más despacio.',
+    en: 'Mercado Pago limits calls[ for {for}]: the service retries more slowly.',
+    pt: 'O Mercado Pago limita as chamadas[ há {for}]: tenta-se de novo mais devagar.',
   },
   service_failing: {
     action: 'check_service',
@@ -160,12 +159,6 @@ export const causes = {
     en: 'The result of a refund of the charge {reference} is unknown: check Mercado Pago’s panel, and record the result.',
     pt: 'Não se sabe se uma devolução da cobrança {reference} foi feita: veja no painel do Mercado Pago e diga o que viu.',
   },
-  box_silent: {
-    action: 'try_a_charge',
-    es: 'La caja no cobra desde hace {for}, y a esta hora suele hacerlo: preguntá en la tienda si hay un problema.',
-    en: 'The box has not charged for {for}, and at this hour it usually does: ask the shop whether there is a problem.',
-    pt: 'O caixa não cobra há {for}, e a esta hora costuma cobrar: pergunte se há algo errado.',
-  },
   quiet: {
     action: null,
     es: 'El último cobro fue hace {for}. El próximo muestra si la caja puede cobrar.',
@@ -177,12 +170,6 @@ export const causes = {
     es: 'La caja todavía no hizo ningún cobro. El primero muestra si puede cobrar.',
     en: 'The box has made no charge yet. The first one shows whether it can charge.',
     pt: 'Ainda não se viu nenhuma cobrança: a primeira mostra se o caixa pode cobrar.',
-  },
-  not_called: {
-    action: null,
-    es: 'No hubo llamadas recientes: estado desconocido.',
-    en: 'No recent calls: state unknown.',
-    pt: 'Não foi chamado ultimamente, então não se sabe.',
   },
   flow_paused: {
     action: 'resume_flow',

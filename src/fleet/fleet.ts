@@ -5,9 +5,6 @@ import { createBackgroundJob } from '../jobs/background-job.ts'
 import { createBatchingWriter } from '../jobs/batching-writer.ts'
 import { createSingleFlight } from '../jobs/single-flight.ts'
 import {
-  addCallCounts,
-  type CallCounts,
-  deleteCallCountsBefore,
   type NewFinding,
   type NewRefusal,
   saveFindings,
@@ -35,23 +32,12 @@ import {
   sinceBegan,
   toChange,
 } from './health-changes.ts'
-import { slotMs } from './health-limits.ts'
 import { type FleetHealth, type Health, subjectKey } from './health-states.ts'
 import { boxKey, type FlowSeen } from './observations.ts'
 import { readObservations } from './read-observations.ts'
-import { createUsualCharges } from './usual-charges.ts'
-
-/** The result of an attempt of a call to the provider. */
-type CallResult = {
-  operation: string
-  status: number | null
-  code: string | null
-  failure: string | null
-}
 
 /** Observations without a row of their own. They are written a moment later; no caller waits for them or fails with them. */
 type ObservationWriter = {
-  recordCall(call: CallResult): void
   /** A charge that ended with an error. Errors that say nothing about the box are left out. */
   recordRefusal(client: ClientName, cajaId: string, code: ErrorCode): void
   /** What a read found about the terminal of a box. */
@@ -61,7 +47,7 @@ type ObservationWriter = {
 }
 
 /**
- * The states of boxes, connections, provider calls, flows and destinations. Each process derives them from stored
+ * The states of boxes, connections, flows and destinations. Each process derives them from stored
  * observations; the owner of a lease stores the changes.
  */
 export type Fleet = ObservationWriter & {
@@ -96,14 +82,12 @@ const intervalMs = 3_000
 /** Kept between runs, so that one process writes all changes until it stops or its lease expires. */
 const lease = 'fleet'
 const housekeepingMs = 3600_000
-const keepCallCountsMs = 3600_000
 const keepChangesMs = 90 * 24 * 3600_000
 
 export function createFleet(deps: FleetDeps): Fleet {
   const { database, now } = deps
   const { db } = database
   const observations = createObservationWriter(database, now, deps.log)
-  const withUsual = createUsualCharges()
   let pageOfFlows: string | undefined
   let flows: (() => Promise<readonly FlowSeen[]>) | undefined
   let troubles = new Map<string, Health>()
@@ -112,7 +96,7 @@ export function createFleet(deps: FleetDeps): Fleet {
   const derive = async (client?: ClientName) => {
     await observations.flush()
     const at = now()
-    const seen = await readObservations(db, { withUsual, flows }, at, client)
+    const seen = await readObservations(db, flows, at, client)
     return deriveHealth(seen, at)
   }
 
@@ -160,7 +144,6 @@ export function createFleet(deps: FleetDeps): Fleet {
     const at = now().getTime()
     if (Math.abs(at - deletedAt) < housekeepingMs) return
     deletedAt = at
-    await deleteCallCountsBefore(db, new Date(at - keepCallCountsMs))
     await deleteFleetChangesBefore(db, new Date(at - keepChangesMs))
   }
 
@@ -212,7 +195,6 @@ export function createFleet(deps: FleetDeps): Fleet {
 const afterMs = 1_000
 /** Above the number of boxes that fail at once. Beyond it new ones are dropped until the next write. */
 const pendingAtMost = 5_000
-const longestText = 200
 
 /** A crash loses the observations of the last second. */
 function createObservationWriter(
@@ -220,44 +202,24 @@ function createObservationWriter(
   now: () => Date,
   log: FleetDeps['log'],
 ): ObservationWriter {
-  let callCounts = new Map<string, CallCounts>()
   let refusals = new Map<string, NewRefusal>()
   let findings = new Map<string, NewFinding>()
 
   const write = async () => {
-    const pending = { callCounts, refusals, findings }
-    callCounts = new Map()
+    const pending = { refusals, findings }
     refusals = new Map()
     findings = new Map()
     const { db } = database
-    if (pending.callCounts.size > 0) await addCallCounts(db, [...pending.callCounts.values()])
     if (pending.refusals.size > 0) await saveRefusals(db, [...pending.refusals.values()])
     if (pending.findings.size > 0) await saveFindings(db, [...pending.findings.values()])
     return undefined
   }
-  const isEmpty = () => callCounts.size + refusals.size + findings.size === 0
+  const isEmpty = () => refusals.size + findings.size === 0
   const writer = createBatchingWriter({ name: 'fleet observations', afterMs, isEmpty, write, log })
   const hasCapacity = <T>(map: Map<string, T>, key: string) =>
     map.has(key) || map.size < pendingAtMost
 
   return {
-    recordCall({ operation, status, code, failure }) {
-      const slotAt = Math.floor(now().getTime() / slotMs) * slotMs
-      const key = `${slotAt} ${operation}`
-      let counts = callCounts.get(key)
-      if (!counts) {
-        const none = { answered: 0, failed: 0, throttled: 0, lastCode: null }
-        counts = { operation, at: new Date(slotAt), ...none }
-        callCounts.set(key, counts)
-        writer.later()
-      }
-      if (status === 429) counts.throttled += 1
-      else if (status === null || status >= 500) counts.failed += 1
-      else counts.answered += 1
-      if (status === null || status === 429 || status >= 500) {
-        counts.lastCode = plain(code ?? failure ?? String(status))
-      }
-    },
     recordRefusal(client, cajaId, code) {
       if (!concernsBox(code)) return
       const key = boxKey({ client, cajaId })
@@ -283,12 +245,4 @@ function createObservationWriter(
     },
     flush: writer.flush,
   }
-}
-
-/** The provider's text without the characters that the database refuses. */
-function plain(text: string): string {
-  return text
-    .replace(/\p{Cc}/gu, '')
-    .slice(0, longestText)
-    .toWellFormed()
 }

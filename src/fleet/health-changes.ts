@@ -40,7 +40,6 @@ export function sinceBegan(health: FleetHealth, known: KnownStates): FleetHealth
     at: health.at,
     boxes: health.boxes.map(dated),
     connections: health.connections.map(dated),
-    provider: health.provider.map(dated),
     flows: health.flows.map((flow) => ({
       ...dated(flow),
       destinations: flow.destinations.map(dated),

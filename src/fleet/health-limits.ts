@@ -14,24 +14,8 @@ export const expiryGraceMs = 60_000
 /** A success this recent counts as working. */
 export const freshMs = 15 * 60_000
 
-/**
- * The number of usual charges that a silence must miss to count as unusual. If charges were independent, one silence in
- * 3,000 would be this long by chance.
- */
-export const missedCharges = 8
-
 /** So many refusals in a row are a problem of the box, not of one sale. */
 export const manyRefusals = 3
-
-/** How many of the newest attempts decide the state of a kind of call, and how old they may be. */
-export const callsCounted = 10
-export const callsCountForMs = 10 * 60_000
-/** So many answers are enough once nothing has failed for a while. */
-export const goodCalls = 3
-export const goodForMs = 30_000
-/** The share of failures from which calls count as failing, and as impaired. */
-export const failingShare = 0.5
-export const impairedShare = 0.2
 
 /** A token that cannot be renewed is shown as a problem so long before it expires. */
 export const tokenEndsWithinMs = 7 * 24 * 3600_000
@@ -46,6 +30,3 @@ export const missingWebhooksForMs = 5 * 60_000
 export const pollGraceMs = 60_000
 /** How long a delivery may wait for a destination without another problem. */
 export const waitingForMs = 15 * 60_000
-
-/** Attempts are counted by slots of this length. */
-export const slotMs = 10_000

@@ -21,8 +21,6 @@ export type Particulars = {
   destination?: string
   /** Where the flow file takes the refresh token from: the reference, never the value. */
   place?: string
-  /** The kind of call that fails. */
-  operation?: string
   /** The code of a refusal, or of a destination's answer. */
   code?: string
   count?: number
@@ -40,11 +38,11 @@ export type Health = {
 
 /**
  * What a state is of. `scope` is the client of a box or a connection, or the flow of a destination, and empty otherwise;
- * `name` is the caja_id, the operation, the flow or the destination, and empty for a connection.
+ * `name` is the caja_id, the flow or the destination, and empty for a connection.
  */
 export type Subject = { kind: SubjectKind; scope: string; name: string }
 
-export const subjectKinds = ['box', 'connection', 'provider', 'flow', 'destination'] as const
+export const subjectKinds = ['box', 'connection', 'flow', 'destination'] as const
 export type SubjectKind = (typeof subjectKinds)[number]
 
 export type BoxHealth = Health & {
@@ -54,7 +52,6 @@ export type BoxHealth = Health & {
   terminalId: string | null
 }
 export type ConnectionHealth = Health & { client: ClientName }
-export type OperationHealth = Health & { operation: string }
 export type DestinationHealth = Health & { name: string; nextTryAt: Date | null; pending: number }
 export type FlowHealth = Health & { flow: string; destinations: DestinationHealth[] }
 
@@ -63,7 +60,6 @@ export type FleetHealth = {
   at: Date
   boxes: BoxHealth[]
   connections: ConnectionHealth[]
-  provider: OperationHealth[]
   flows: FlowHealth[]
 }
 
@@ -93,10 +89,6 @@ export function listHealth(health: FleetHealth): { subject: Subject; health: Hea
       subject: subject('connection', one.client, ''),
       health: one,
     })),
-    ...health.provider.map((one) => ({
-      subject: subject('provider', '', one.operation),
-      health: one,
-    })),
     ...health.flows.flatMap((flow) => [
       { subject: subject('flow', '', flow.flow), health: flow },
       ...flow.destinations.map((one) => ({
@@ -116,7 +108,7 @@ export function subjectKey({ kind, scope, name }: Subject): string {
   return JSON.stringify([kind, scope, name])
 }
 
-/** The part of it that is of these stores; the connection and the provider are of all. */
+/** The part of it that is of these stores; the connection is of all. */
 export function healthOfStores(health: FleetHealth, stores: StoresSeen): FleetHealth {
   if (stores === undefined) return health
   const isSeen = ({ sucursalId }: BoxHealth) => stores.includes(sucursalId)

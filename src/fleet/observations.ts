@@ -2,7 +2,6 @@ import type { ClientName } from '../domain/client-name.ts'
 import type { ErrorCode } from '../errors/app-error.ts'
 import type {
   BoxChargeRow,
-  CallCounts,
   ClientConnectionRow,
   UndecidedRow,
 } from '../repositories/fleet/fleet-observations.ts'
@@ -31,8 +30,6 @@ export type BoxSeen = {
   undecided: Omit<UndecidedRow, 'client' | 'cajaId'> | null
   refusal: RefusalSeen | null
   terminal: TerminalSeen | null
-  /** The usual number of charges in an hour at this time of the week; null when too little is known. */
-  usualPerHour: number | null
 }
 
 export type ConnectionSeen = ClientConnectionRow & {
@@ -41,12 +38,6 @@ export type ConnectionSeen = ClientConnectionRow & {
   /** Payments of the provider that cannot be read, and when the first was seen. */
   unreadable: { count: number; since: Date } | null
 }
-
-/** Attempts of one kind of call within a short time. */
-export type CallSlot = Omit<CallCounts, 'operation'>
-
-/** The slots of one kind of call, newest first. */
-export type OperationSeen = { operation: string; slots: readonly CallSlot[] }
 
 /** The access to a source or a destination can no longer be renewed. */
 export type AccessLost = { since: Date; code: string | null; place: string }
@@ -89,7 +80,6 @@ export type FlowSeen = {
 export type Observations = {
   boxes: readonly BoxSeen[]
   connections: readonly ConnectionSeen[]
-  operations: readonly OperationSeen[]
   flows: readonly FlowSeen[]
 }
 

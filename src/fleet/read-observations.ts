@@ -4,9 +4,7 @@ import type { ErrorCode } from '../errors/app-error.ts'
 import {
   type BoxChargeRow,
   type BoxSightingRow,
-  type CallCounts,
   listBoxCharges,
-  listCallCounts,
   listClientConnections,
   listPaymentsWithoutWebhook,
   listSightings,
@@ -16,16 +14,8 @@ import {
   countUnreadable,
   unreadableForMs,
 } from '../repositories/provider-payments/provider-payments.ts'
-import { chargingCalls } from './fleet-health.ts'
-import { callsCountForMs, missingWebhooks, slotMs } from './health-limits.ts'
-import {
-  type BoxSeen,
-  boxKey,
-  type FlowSeen,
-  type Observations,
-  type OperationSeen,
-} from './observations.ts'
-import type { UsualCharges } from './usual-charges.ts'
+import { missingWebhooks } from './health-limits.ts'
+import { type BoxSeen, boxKey, type FlowSeen, type Observations } from './observations.ts'
 
 /** How many of the newest charges of a box are read: the ERP may cancel and repeat some without a sign of the terminal. */
 const chargesRead = 4
@@ -35,19 +25,11 @@ const withoutWebhookWithinMs = 15 * 60_000
 const webhookLagMs = 60_000
 /** The maximum age of an order that waits for a decision and is shown with its box. */
 const undecidedWithinMs = 32 * 24 * 3_600_000
-/** Calls that are listed even without an attempt. */
-const knownCalls = [...chargingCalls, 'order.read', 'order.cancel', 'order.refund']
 
-type Observer = {
-  withUsual: UsualCharges
-  /** The flows of this process; undefined before they are loaded. */
-  flows: (() => Promise<readonly FlowSeen[]>) | undefined
-}
-
-/** The current observations, of one client or of all. Flows belong to no client. */
+/** The current observations, of one client or of all. Flows belong to no client; `flows` is undefined before they are loaded. */
 export async function readObservations(
   db: Db,
-  { withUsual, flows }: Observer,
+  flows: (() => Promise<readonly FlowSeen[]>) | undefined,
   now: Date,
   client?: ClientName,
 ): Promise<Observations> {
@@ -60,7 +42,6 @@ export async function readObservations(
   const boxes = sightings.map((box) =>
     boxOf(box, charges.get(boxKey(box)) ?? [], undecided.get(boxKey(box)) ?? null),
   )
-  const callCounts = await listCallCounts(db, new Date(now.getTime() - callsCountForMs - slotMs))
   const connections = await listClientConnections(db, client)
   const withoutWebhook = await listPaymentsWithoutWebhook(db, {
     client,
@@ -72,13 +53,12 @@ export async function readObservations(
   const unreadableOf = new Map(unreadable.map(({ client: of, ...rows }) => [of, rows]))
   const withoutWebhookOf = new Map(withoutWebhook.map(({ client: of, ...ends }) => [of, ends]))
   return {
-    boxes: await withUsual(db, boxes, now),
+    boxes,
     connections: connections.map((row) => ({
       ...row,
       withoutWebhook: withoutWebhookOf.get(row.client) ?? null,
       unreadable: unreadableOf.get(row.client) ?? null,
     })),
-    operations: operationsOf(callCounts),
     flows: client === undefined ? ((await flows?.()) ?? []) : [],
   }
 }
@@ -122,15 +102,5 @@ function boxOf(
       found !== null && foundSince !== null && foundAt !== null
         ? { found, terminalId: row.terminalId, since: foundSince, at: foundAt }
         : null,
-    usualPerHour: null,
   }
-}
-
-function operationsOf(callCounts: readonly CallCounts[]): OperationSeen[] {
-  const slots = Map.groupBy(callCounts, ({ operation }) => operation)
-  const names = new Set([...knownCalls, ...[...slots.keys()].sort()])
-  return [...names].map((operation) => ({
-    operation,
-    slots: slots.get(operation) ?? [],
-  }))
 }

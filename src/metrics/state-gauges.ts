@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises'
 import { Gauge, type Registry } from 'prom-client'
 import type { Database } from '../db/database.ts'
+import { subjectKinds } from '../fleet/health-states.ts'
 import {
   type PaymentFigures,
   readPaymentFigures,
@@ -140,10 +141,10 @@ function describeFigures(gauge: DefineGauge, figures: PaymentFigures, now: Date)
   }
   const states = gauge(
     'fleet_state',
-    'Boxes, connections, kinds of calls, flows and destinations by state and cause',
+    'Boxes, connections, flows and destinations by state and cause',
     ['kind', 'state', 'cause'],
   )
-  for (const kind of ['box', 'connection', 'provider', 'flow', 'destination']) {
+  for (const kind of subjectKinds) {
     states.set({ kind, state: 'ok', cause: '' }, 0)
   }
   for (const { kind, state, cause, count } of figures.states) {

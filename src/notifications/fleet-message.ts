@@ -34,7 +34,7 @@ export type FleetMessage = {
 
 /** Readers skip longer mails. */
 const subjectsNamed = 20
-const roots: readonly string[] = ['connection', 'provider', 'destination']
+const roots: readonly string[] = ['connection', 'destination']
 
 /**
  * One message per cause: a lost connection is one message, not one per box. The id derives from content and time, so
@@ -164,7 +164,6 @@ function dataOf(message: FleetMessage): object {
       kind: one.kind,
       ...(one.kind === 'box' && { client: one.scope, caja_id: one.name }),
       ...(one.kind === 'connection' && { client: one.scope }),
-      ...(one.kind === 'provider' && { operation: one.name }),
       ...(one.kind === 'flow' && { flow: one.name }),
       ...(one.kind === 'destination' && { flow: one.scope, destination: one.name }),
       state: message.kind === 'recovered' ? 'ok' : one.state,
@@ -249,8 +248,6 @@ function nameOf({ kind, scope, name }: Concerned, words: Words): string {
       return words.box(scope, name)
     case 'connection':
       return scope
-    case 'provider':
-      return `Mercado Pago, ${name}`
     case 'flow':
       return name
     case 'destination':

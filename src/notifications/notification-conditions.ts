@@ -7,7 +7,7 @@ import type { Cause } from '../fleet/causes.ts'
  */
 type NotifiedFrom = 'attention' | 'down' | 'intended' | 'never'
 
-/** When a state of a box, a connection, the provider, a flow or a destination is notified. */
+/** When a state of a box, a connection, a flow or a destination is notified. */
 export const conditions = {
   terminal_standalone: 'down',
   terminal_missing: 'down',
@@ -16,8 +16,6 @@ export const conditions = {
   // The cashier sees it at the terminal.
   terminal_waits: 'never',
   refused: 'down',
-  // A guess by the box's usual charges: pages show it.
-  box_silent: 'never',
   quiet: 'never',
   never_charged: 'never',
 
@@ -30,7 +28,6 @@ export const conditions = {
 
   provider_failing: 'attention',
   throttled: 'down',
-  not_called: 'never',
   service_failing: 'down',
 
   connection_lost: 'down',

@@ -3,7 +3,7 @@ import type { ClientName } from '../../src/domain/client-name.ts'
 import { deriveHealth } from '../../src/fleet/fleet-health.ts'
 import { isProblem } from '../../src/fleet/health-states.ts'
 import type { ChargeSeen } from '../../src/fleet/observations.ts'
-import { boxSeen, connectionSeen, observed, slot } from './seen.ts'
+import { boxSeen, connectionSeen, observed } from './seen.ts'
 
 const seed = 20_261_121
 const chargesOfAll = 10_000
@@ -83,9 +83,8 @@ function healthAt(charges: readonly Simulated[], now: number) {
     .map((one) => seenAt(one, now))
   const date = new Date(now)
   const seen = observed({
-    boxes: [boxSeen({ client: 'acme' as ClientName, charges: newest, usualPerHour: 40 })],
+    boxes: [boxSeen({ client: 'acme' as ClientName, charges: newest })],
     connections: [connectionSeen({ expiresAt: new Date(now + 1e10) })],
-    operations: [{ operation: 'order.create', slots: [{ ...slot(0), at: date, answered: 10 }] }],
   })
   return deriveHealth(seen, date).boxes[0] as NonNullable<
     ReturnType<typeof deriveHealth>['boxes'][0]

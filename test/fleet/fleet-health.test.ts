@@ -12,7 +12,6 @@ import {
   healthOfBox,
   now,
   observed,
-  slot,
   unshown,
 } from './seen.ts'
 
@@ -35,14 +34,9 @@ describe('a box', () => {
     expect(healthOfBox({ charges: [] })).toMatchObject({ state: 'unknown', cause: 'never_charged' })
   })
 
-  test('without a recent charge is unknown, and needs attention when it usually charges at this hour', () => {
+  test('without a recent charge is unknown', () => {
     const charges = [chargeSeen({ createdAt: ago(18 * 60) })]
     expect(healthOfBox({ charges })).toMatchObject({ state: 'unknown', cause: 'quiet' })
-    expect(healthOfBox({ charges, usualPerHour: 4 })).toMatchObject({ state: 'unknown' })
-    expect(healthOfBox({ charges, usualPerHour: 60 })).toMatchObject({
-      state: 'attention',
-      cause: 'box_silent',
-    })
   })
 
   test.each([
@@ -164,65 +158,41 @@ describe('a box', () => {
     })
   })
 
-  test('is down with the connection of its client, and with the calls that every charge makes', () => {
+  test('is down with the connection of its client', () => {
     const lost = connectionSeen({ status: 'lost' })
     expect(healthOfBox({}, { connections: [lost] })).toMatchObject({
       state: 'down',
       cause: 'connection_lost',
     })
-    const operations = [{ operation: 'order.create', slots: [slot(5, { failed: 4 })] }]
-    expect(healthOfBox({}, { operations })).toMatchObject({
-      state: 'down',
-      cause: 'provider_failing',
-      about: { operation: 'order.create' },
-    })
-    const reads = [{ operation: 'order.read', slots: [slot(5, { failed: 4 })] }]
-    expect(healthOfBox({}, { operations: reads })).toMatchObject({ state: 'ok' })
   })
 
-  test('is not down for a mistake of its caller, nor after the provider answers again', () => {
-    expect(healthOfBox({ refusal: refusal('IDEMPOTENCY_CONFLICT') })).toMatchObject({ state: 'ok' })
-    const refused = refusal('PROVIDER_ERROR', 5, 2)
-    expect(healthOfBox({ refusal: refused })).toMatchObject({ state: 'down' })
-    const operations = [{ operation: 'order.create', slots: [slot(1, { answered: 1 })] }]
-    expect(healthOfBox({ refusal: refused }, { operations })).toMatchObject({ state: 'ok' })
-  })
-})
-
-describe('an operation at the provider', () => {
-  const stateOf = (...slots: Parameters<typeof slot>[1][]) => {
-    const operations = [
-      {
-        operation: 'order.create',
-        slots: slots.map((over, place) => slot(5 + place * 10, over)),
-      },
+  test('is down when the provider has failed for two boxes of its client since its last charge', () => {
+    const failed = (cajaId: string, at: number) =>
+      boxSeen({ cajaId, charges: [], refusal: refusal('PROVIDER_ERROR', at) })
+    const statesOf = (...boxes: ReturnType<typeof boxSeen>[]) =>
+      deriveHealth(observed({ boxes }), now).boxes.map(({ state, cause }) => [state, cause])
+    const [first, second, idle] = [failed('CAJA-2', 30), failed('CAJA-3', 5), boxSeen()]
+    const [failing, one] = [
+      ['down', 'provider_failing'],
+      ['attention', 'provider_failing'],
     ]
-    return deriveHealth(observed({ operations }), now).provider[0]
-  }
-
-  test('gets its state from its newest attempts, not from the last one', () => {
-    expect(stateOf()).toMatchObject({ state: 'unknown', cause: 'not_called', since: null })
-    expect(stateOf({ answered: 3 })).toMatchObject({ state: 'ok', cause: null })
-    expect(stateOf({ answered: 1 }, { failed: 6, lastCode: 'internal' })).toMatchObject({
-      state: 'down',
-      cause: 'provider_failing',
-      about: { code: 'internal' },
-    })
-    expect(stateOf({ answered: 7, failed: 3 })).toMatchObject({ state: 'attention' })
-    expect(stateOf({ failed: 1, answered: 9 })).toMatchObject({ state: 'ok' })
-    expect(stateOf({ failed: 1 })).toMatchObject({ state: 'ok' })
-    expect(stateOf({ throttled: 5 })).toMatchObject({ state: 'attention', cause: 'throttled' })
+    expect(statesOf(idle, first)).toEqual([['ok', null], one])
+    expect(statesOf(idle, first, second)).toEqual([failing, failing, failing])
+    // Another client knows nothing of it.
+    const other = boxSeen({ client: 'other' as typeof client })
+    expect(statesOf(first, second, other)).toEqual([failing, failing, ['ok', null]])
+    const sold = boxSeen({ charges: [chargeSeen({ createdAt: ago(10) })] })
+    expect(statesOf(sold, first, second)).toEqual([['ok', null], ['unknown', 'never_charged'], one])
+    expect(statesOf(failed('CAJA-2', 16 * 60), second)).toEqual([['unknown', 'never_charged'], one])
   })
 
-  test('is ok again after ten successful attempts, and failing since its first failure', () => {
-    expect(stateOf({ answered: 10 }, { failed: 30 })).toMatchObject({ state: 'ok' })
-    expect(stateOf({ answered: 3 }, { failed: 30 })).toMatchObject({ state: 'down' })
-    expect(stateOf({ answered: 1 }, {}, { answered: 2 }, {}, { failed: 30 })).toMatchObject({
+  test('is not down for a mistake of its caller, nor after the provider accepts a charge of another box', () => {
+    expect(healthOfBox({ refusal: refusal('IDEMPOTENCY_CONFLICT') })).toMatchObject({ state: 'ok' })
+    const refused = boxSeen({ refusal: refusal('PROVIDER_ERROR', 5, 2) })
+    expect(healthOfBox(refused)).toMatchObject({ state: 'down' })
+    const other = boxSeen({ cajaId: 'CAJA-2', charges: [chargeSeen({ createdAt: ago(1) })] })
+    expect(deriveHealth(observed({ boxes: [refused, other] }), now).boxes[0]).toMatchObject({
       state: 'ok',
-    })
-    expect(stateOf({ failed: 2 }, { failed: 3 }, { answered: 9 })).toMatchObject({
-      state: 'down',
-      since: ago(15),
     })
   })
 })

@@ -3,7 +3,6 @@ import { deriveHealth } from '../../src/fleet/fleet-health.ts'
 import type { BoxHealth } from '../../src/fleet/health-states.ts'
 import type {
   BoxSeen,
-  CallSlot,
   ChargeSeen,
   ConnectionSeen,
   Observations,
@@ -61,7 +60,6 @@ export function boxSeen(over: Partial<BoxSeen> = {}): BoxSeen {
     undecided: null,
     refusal: null,
     terminal: null,
-    usualPerHour: null,
     ...over,
   }
 }
@@ -81,12 +79,8 @@ export function connectionSeen(over: Partial<ConnectionSeen> = {}): ConnectionSe
   }
 }
 
-export function slot(seconds: number, over: Partial<CallSlot> = {}): CallSlot {
-  return { at: ago(seconds), answered: 0, failed: 0, throttled: 0, lastCode: null, ...over }
-}
-
 export function observed(over: Partial<Observations> = {}): Observations {
-  return { boxes: [], connections: [connectionSeen()], operations: [], flows: [], ...over }
+  return { boxes: [], connections: [connectionSeen()], flows: [], ...over }
 }
 
 /** The health of one box, with everything else ok unless given. */

@@ -107,7 +107,7 @@ test('every receiver gets each problem once within a minute, and its recovery on
     box('acme', 'CAJA-1', 'terminal_standalone'),
     box('acme', 'CAJA-2', 'terminal_missing'),
     box('other', 'CAJA-1', 'terminal_busy'),
-    { kind: 'provider', scope: '', name: 'order.create', state: 'down', cause: 'provider_failing' },
+    { kind: 'connection', scope: 'third', name: '', state: 'down', cause: 'connection_lost' },
     {
       kind: 'destination',
       scope: 'articulos',

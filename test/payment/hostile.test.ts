@@ -275,7 +275,6 @@ async function everything(): Promise<string> {
     'activity_unsealed',
     'webhook_log',
     'order_calls',
-    'provider_tallies',
     'box_sightings',
     'leases',
     'oauth_states',

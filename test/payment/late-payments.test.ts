@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { callsCountForMs } from '../../src/fleet/health-limits.ts'
 import { close } from '../closings/shop-day.ts'
 import { openHttpReceiver } from '../notifications/receivers.ts'
 import {
@@ -225,8 +224,6 @@ test('an order settled as paid that ended without a payment waits for a decision
   await setFaults(service, { ...creation, kind: 'drop_after' }, { ...reading, kind: '503' })
   const created = await charge(service, till, { reference: 'A-1', amount: '100,00' })
   const orderId = String(created.json().order_id)
-  // Until the lost answer no longer counts as a failure of the provider.
-  service.clock.advance(callsCountForMs)
   expect((await settle(till, orderId, 'paid')).statusCode).toBe(200)
   await clearFaults(service)
   const [made] = ordersAtProvider(service, till)

@@ -20,8 +20,8 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** They tell of requests, not of the shop. */
-const ofRequests = ['leases', 'provider_tallies']
+/** They are of requests, not of the shop. */
+const ofRequests = ['leases']
 
 /** The same in both: everything but ids, secrets and times. */
 function withoutChance(row: object, accountId: number): unknown {

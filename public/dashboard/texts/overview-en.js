@@ -48,5 +48,4 @@ export const overviewTexts = {
   'state.unknown': 'not known',
   'state.gone': 'is no more',
   'subject.connection': 'Connection',
-  'subject.provider': 'Mercado Pago',
 }

@@ -49,5 +49,4 @@ export const overviewTexts = {
   'state.unknown': 'sin dato',
   'state.gone': 'ya no existe',
   'subject.connection': 'Conexión',
-  'subject.provider': 'Mercado Pago',
 }

@@ -47,41 +47,19 @@ function touched(boxes) {
   return boxes.length === 0 ? '' : ` ${count('attention.touched', boxes.length)}`
 }
 
-function providerLines(app, { provider, boxes }) {
-  const byCause = Map.groupBy(provider.filter(isTold), ({ cause }) => cause)
-  const lines = [...byCause].map(([cause, operations]) => {
-    const worst = operations.find(({ state }) => state === 'down') ?? operations[0]
-    const others = operations.filter((one) => one !== worst).map(({ operation }) => operation)
+function providerLines(app, { boxes }) {
+  const failing = boxes.filter((box) => isTold(box) && ofProvider.has(box.cause))
+  return [...Map.groupBy(failing, ({ cause }) => cause)].map(([cause, all]) => {
+    const worst = all.find(({ state }) => state === 'down') ?? all[0]
     return {
       key: `provider ${cause}`,
       tone: tones[worst.state],
       place: t('attention.provider'),
-      text: [
-        worst.message,
-        others.length > 0 ? ` (+ ${others.join(', ')})` : '',
-        touched(boxes.filter((box) => isTold(box) && box.cause === cause)),
-      ].join(''),
+      text: `${worst.message}${touched(all)}`,
       since: worst.since,
       help: helpWith(app, worst),
     }
   })
-  // A box may tell of a provider that the calls of others do not.
-  const alone = boxes.filter(
-    (box) => isTold(box) && ofProvider.has(box.cause) && !byCause.has(box.cause),
-  )
-  return alone.length === 0
-    ? lines
-    : [
-        ...lines,
-        {
-          key: 'provider boxes',
-          tone: tones[alone[0].state],
-          place: t('attention.provider'),
-          text: `${alone[0].message}${touched(alone)}`,
-          since: alone[0].since,
-          help: helpWith(app, alone[0]),
-        },
-      ]
 }
 
 function connectionLines(app, { connections, boxes }) {

@@ -51,14 +51,10 @@ function heldBy(app, order) {
 }
 
 /** Money is refunded by the connection of the client and not by the terminal. */
-function refunding(app, { client }, { connections, provider }) {
+function refunding(app, { client }, { connections }) {
   const lost = connections.find((one) => one.client === client && one.state === 'down')
-  const failing = provider.find(
-    ({ operation, state }) => operation === 'order.refund' && state === 'down',
-  )
-  const trouble = lost ?? failing
-  return trouble
-    ? { can: 'no', text: trouble.message, help: helpWith(app, trouble) }
+  return lost
+    ? { can: 'no', text: lost.message, help: helpWith(app, lost) }
     : { can: 'yes', text: t('box.refundText') }
 }
 

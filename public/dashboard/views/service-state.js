@@ -10,7 +10,7 @@ const isWide = matchMedia('(min-width: 48.01rem)').matches
 const tones = { ok: 'good', degraded: 'warn', unknown: 'quiet' }
 
 /** How the service itself is: which provider it charges at, and whether provider, database and webhooks are well. */
-export function serviceState({ health }, { webhooks, fleet }) {
+export function serviceState({ health }, { webhooks }) {
   if (!health) return nothing
   const { checks } = health
   return html`<details class="panel service" ?open=${isWide}>
@@ -21,7 +21,7 @@ export function serviceState({ health }, { webhooks, fleet }) {
         badge(health.mode === 'sandbox' ? 'warn' : 'good', word('mode', health.mode)),
       ],
       [t('service.answered'), time(health.timestamp)],
-      [t('service.provider'), checks && providerState(checks.provider, fleet)],
+      [t('service.provider'), checks && providerState(checks.provider)],
       [t('service.database'), checks && databaseState(checks.database)],
       [t('service.webhooks'), webhookState(webhooks)],
       [t('service.waiting'), checks && number(checks.waiting_tills)],
@@ -33,9 +33,8 @@ export function serviceState({ health }, { webhooks, fleet }) {
 
 const state = (status) => badge(tones[status], word('health', status))
 
-function providerState({ status, last_answer_at: at }, fleet) {
-  const isFailing = fleet.provider.some(({ state: of }) => of === 'attention' || of === 'down')
-  return html`${state(isFailing ? 'degraded' : status)} ${
+function providerState({ status, last_answer_at: at }) {
+  return html`${state(status)} ${
     at ? html`<span class="soft small">${t('service.lastAnswer')} ${relative(at)}</span>` : nothing
   }`
 }

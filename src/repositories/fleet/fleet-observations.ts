@@ -10,50 +10,6 @@ import {
   isUndecidedMoney,
 } from '../statistics/figure-conditions.ts'
 
-/** Attempts of one kind of call, counted over a time. */
-export type CallCounts = {
-  operation: string
-  /** The beginning of a short time. */
-  at: Date
-  answered: number
-  failed: number
-  throttled: number
-  lastCode: string | null
-}
-
-/** Adds to the counts so far, of this and other processes. */
-export async function addCallCounts(db: Db, callCounts: readonly CallCounts[]): Promise<void> {
-  // In the same order everywhere, so that two processes never wait for each other.
-  const rows = callCounts.toSorted((a, b) => (a.operation < b.operation ? -1 : 1))
-  await sql`
-    insert into provider_tallies (operation, slot, answered, failed, throttled, last_code)
-    select operation, at, answered, failed, throttled, "lastCode"
-    from jsonb_to_recordset(${json(rows)}::jsonb) as one
-      (operation text, at timestamptz, answered integer, failed integer, throttled integer, "lastCode" text)
-    order by operation, at
-    on conflict (operation, slot) do update set
-      answered = provider_tallies.answered + excluded.answered,
-      failed = provider_tallies.failed + excluded.failed,
-      throttled = provider_tallies.throttled + excluded.throttled,
-      last_code = coalesce(excluded.last_code, provider_tallies.last_code)`.execute(db)
-}
-
-/** The counts since a moment, newest first. */
-export async function listCallCounts(db: Db, since: Date): Promise<CallCounts[]> {
-  return db
-    .selectFrom('provider_tallies')
-    .select(['operation', 'slot as at', 'answered', 'failed', 'throttled', 'last_code as lastCode'])
-    .where('slot', '>=', since)
-    .orderBy('slot', 'desc')
-    .orderBy('operation')
-    .execute()
-}
-
-/** Each kind of call that was ever counted here stays known by its state; only the counts are deleted. */
-export async function deleteCallCountsBefore(db: Db, before: Date): Promise<void> {
-  await db.deleteFrom('provider_tallies').where('slot', '<', before).execute()
-}
-
 /** Consecutive refused charges of a box for one reason. */
 export type NewRefusal = {
   client: ClientName
@@ -356,26 +312,5 @@ export async function listPaymentsWithoutWebhook(
     where untold.count > 0 ${client === undefined ? sql`` : sql`and clients.name = ${client}`}`.execute(
     db,
   )
-  return rows
-}
-
-/** Charges an hour of each of these boxes at this time of the week, over some weeks before; none for new boxes. */
-export async function listUsualCharges(
-  db: Db,
-  boxes: readonly { client: ClientName; cajaId: string }[],
-  now: Date,
-  weeks: number,
-): Promise<{ client: ClientName; cajaId: string; perHour: number }[]> {
-  const { rows } = await sql<{ client: ClientName; cajaId: string; perHour: number }>`
-    select client, "cajaId", (sum(hour.count) / ${weeks}::integer)::double precision as "perHour"
-    from jsonb_to_recordset(${json(boxes)}::jsonb) as box (client text, "cajaId" text)
-    cross join generate_series(1, ${weeks}::integer) as week
-    cross join lateral (
-      select count(*) as count from orders
-      where orders.client = box.client and orders.caja_id = box."cajaId"
-        and created_at >= ${now}::timestamptz - week * interval '168 hours' - interval '30 minutes'
-        and created_at < ${now}::timestamptz - week * interval '168 hours' + interval '30 minutes'
-    ) as hour
-    group by 1, 2`.execute(db)
   return rows
 }

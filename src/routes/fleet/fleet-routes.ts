@@ -20,10 +20,9 @@ import {
   FleetResponse,
 } from './fleet-schemas.ts'
 
-const description = `Every box, connection, kind of call to the provider, flow and destination with its state, cause, start
-and next step. The provider has no call for the state of a terminal, so the states come from charges and reads. Without a
-recent use the state is \`unknown\`; otherwise it is the state of the last use. A key sees its own boxes and connection, and
-the state of the provider.
+const description = `Every box, connection, flow and destination with its state, cause, start and next step. The provider has
+no call for the state of a terminal, so the states come from charges and reads. Without a recent use the state is
+\`unknown\`; otherwise it is the state of the last use. A key sees its own boxes and connection.
 
 ${causeTable}`
 
@@ -56,10 +55,9 @@ export function addFleetRoutes(app: HttpServer, deps: PaymentDeps): void {
       config: { access: 'client', allClients: true, compressed: true },
       schema: {
         operationId: 'listFleetChanges',
-        summary:
-          'What has changed in the states of boxes, connections, provider and flows, newest first',
+        summary: 'What has changed in the states of boxes, connections and flows, newest first',
         description:
-          'Kept for 90 days. A key sees the changes of its own boxes and connection; those of the provider and of flows belong to no client, so only the administrator sees them, when he asks for no client.',
+          'Kept for 90 days. A key sees the changes of its own boxes and connection; those of flows belong to no client, so only the administrator sees them, when he asks for no client.',
         querystring: FleetChangesQuery,
         response: { 200: FleetChangesResponse },
       },
@@ -102,9 +100,6 @@ export function viewFleet(
     connections: health.connections
       .filter(isWanted)
       .map((one) => ({ client: one.client, ...view(one) })),
-    provider: health.provider
-      .filter(isWanted)
-      .map((one) => ({ operation: one.operation, ...view(one) })),
     flows: health.flows
       .filter((flow) => isWanted(flow) || flow.destinations.some(isWanted))
       .map((flow) => ({

@@ -40,7 +40,6 @@ export const FleetResponse = z
       }),
     ),
     connections: z.array(z.object({ client: z.string(), ...health })),
-    provider: z.array(z.object({ operation: z.string(), ...health })),
     flows: z
       .array(
         z.object({
@@ -87,16 +86,6 @@ export const FleetResponse = z
           message: null,
         },
       ],
-      provider: [
-        {
-          operation: 'order.create',
-          state: 'ok',
-          cause: null,
-          since: '2026-11-21T09:00:00.000Z',
-          action: null,
-          message: null,
-        },
-      ],
       flows: [],
     },
   })
@@ -133,9 +122,7 @@ export const FleetChangesResponse = z
         name: z
           .string()
           .nullable()
-          .describe(
-            'The caja_id, the kind of call, the flow or the destination; null for a connection',
-          ),
+          .describe('The caja_id, the flow or the destination; null for a connection'),
         from: ChangedTo.nullable(),
         to: ChangedTo,
         message: Message,
