@@ -419,7 +419,7 @@ export const settingsSchema = z.object({
   TRUST_PROXY: proxies
     .optional()
     .describe(
-      'comma list of proxies whose X-Forwarded-For counts: addresses, CIDR ranges, loopback. Other addresses get 2,000 of 10,000 connections each',
+      'comma list of proxies whose X-Forwarded-For counts: addresses, CIDR ranges, loopback',
     ),
   OTEL_EXPORTER_OTLP_ENDPOINT: baseUrl
     .optional()

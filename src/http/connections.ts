@@ -1,4 +1,4 @@
-import { BlockList, isIPv6, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
@@ -9,13 +9,6 @@ import { moneyOutcome } from '../errors/money-outcome.ts'
 export type Connections = {
   requestsOn(socket: Socket): ReadonlySet<FastifyRequest>
   destroyUnused(): void
-}
-
-export type ConnectionLimits = {
-  /** Open connections of the listener. */
-  total: number
-  /** Of one IPv4 address or IPv6 /64, without trusted proxies. */
-  perAddress: number
 }
 
 /** Called once for each request: after its answer, or when the client disconnected before an answer began (`isGone`). */
@@ -32,73 +25,37 @@ declare module 'fastify' {
   }
 }
 
-/** The sockets of one address; `idle` has those without a running request, the longest idle first. */
-type Group = { sockets: Set<Socket>; idle: Set<Socket> }
-
 const none: ReadonlySet<FastifyRequest> = new Set()
 
 /**
  * Must be called before any other hook is added, so that no request is missed.
  *
- * Keeps the number of connections within the limits. Idle kept-alive ones are closed first, so a caller that opens
- * thousands takes no connection from others. A connection with a running request is never closed for a new one.
+ * Keeps the number of open connections within `limit`: the longest idle one is closed for a new one. A connection with a running
+ * request is never closed for a new one; when there are only such, the new one is closed.
  */
-export function trackConnections(
-  app: FastifyInstance,
-  { limits, trustProxy }: { limits: ConnectionLimits; trustProxy: readonly string[] },
-): Connections {
+export function trackConnections(app: FastifyInstance, limit: number): Connections {
   const running = new WeakMap<Socket, Set<FastifyRequest>>()
   const unused = new Set<Socket>()
-  const groups = new Map<string, Group>()
-  const groupOfSocket = new WeakMap<Socket, Group>()
-  const proxies = proxyList(trustProxy)
-  let count = 0
-
-  const groupOf = (socket: Socket): { group: Group; isProxy: boolean; key: string } => {
-    const address = socket.remoteAddress ?? ''
-    const isProxy = proxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
-    // Not counted by address: a proxy's connections are those of all clients behind it.
-    const key = isProxy ? 'proxies' : addressGroup(address)
-    const group = groups.get(key) ?? { sockets: new Set(), idle: new Set() }
-    groups.set(key, group)
-    return { group, isProxy, key }
-  }
-  /** Closes the longest idle connection of the group, or else the new one. */
-  const makeRoom = ({ idle }: Group, newcomer: Socket) => {
-    for (const socket of idle) {
-      if (socket === newcomer) continue
-      idle.delete(socket)
-      socket.destroy()
-      return
-    }
-    newcomer.destroy()
-  }
-  const largest = (own: Group): Group => {
-    let found = own
-    for (const group of groups.values()) {
-      if (group.idle.size > 0 && group.sockets.size > found.sockets.size) found = group
-    }
-    return found
-  }
+  const sockets = new Set<Socket>()
+  /** Those without a running request, the longest idle first. */
+  const idle = new Set<Socket>()
 
   // A last limit, for connections that arrive faster than others are closed.
-  app.server.maxConnections = Math.ceil(limits.total * 1.1)
+  app.server.maxConnections = Math.ceil(limit * 1.1)
   app.server.on('connection', (socket: Socket) => {
-    const { group, isProxy, key } = groupOf(socket)
+    if (sockets.size >= limit) {
+      const [longestIdle = socket] = idle
+      idle.delete(longestIdle)
+      longestIdle.destroy()
+    }
     unused.add(socket)
-    groupOfSocket.set(socket, group)
-    group.sockets.add(socket)
-    group.idle.add(socket)
-    count += 1
+    sockets.add(socket)
+    idle.add(socket)
     socket.once('close', () => {
       unused.delete(socket)
-      group.sockets.delete(socket)
-      group.idle.delete(socket)
-      if (group.sockets.size === 0 && groups.get(key) === group) groups.delete(key)
-      count -= 1
+      sockets.delete(socket)
+      idle.delete(socket)
     })
-    if (!isProxy && group.sockets.size > limits.perAddress) makeRoom(group, socket)
-    else if (count > limits.total) makeRoom(largest(group), socket)
   })
 
   const observers: EndObserver[] = []
@@ -119,12 +76,11 @@ export function trackConnections(
       running.set(socket, requests)
     }
     requests.add(request)
-    // An injected request has a socket that was never opened.
-    const group = groupOfSocket.get(socket)
-    group?.idle.delete(socket)
+    idle.delete(socket)
     reply.raw.once('close', () => {
       requests.delete(request)
-      if (requests.size === 0 && group?.sockets.has(socket)) group.idle.add(socket)
+      // An injected request has a socket that was never opened.
+      if (requests.size === 0 && sockets.has(socket)) idle.add(socket)
       // onResponse does not run for a disconnected client, nor for a stream.
       end(request, reply, !reply.raw.headersSent)
     })
@@ -141,23 +97,6 @@ export function trackConnections(
       for (const socket of unused) socket.destroy()
     },
   }
-}
-
-/** The entries of TRUST_PROXY: addresses, CIDR ranges, and `loopback`. */
-function proxyList(entries: readonly string[]): BlockList {
-  const list = new BlockList()
-  for (const entry of entries) {
-    if (entry === 'loopback') {
-      list.addSubnet('127.0.0.0', 8, 'ipv4')
-      list.addAddress('::1', 'ipv6')
-      continue
-    }
-    const [address = '', bits] = entry.split('/')
-    const family = isIPv6(address) ? 'ipv6' : 'ipv4'
-    if (bits === undefined) list.addAddress(address, family)
-    else list.addSubnet(address, Number(bits), family)
-  }
-  return list
 }
 
 declare module 'fastify' {

@@ -11,7 +11,6 @@ import { OperatorError } from '../errors/operator-error.ts'
 import { requireAccessClass } from './access-classes.ts'
 import { answerClientError } from './client-errors.ts'
 import {
-  type ConnectionLimits,
   type Connections,
   installShutdown,
   refuseDisconnected,
@@ -54,7 +53,7 @@ export type ServerOptions = {
   /** How long a request may take to arrive; for tests. */
   slowClient?: { requestMs: number; headersMs: number; checkMs: number }
   /** How many connections may be open; for tests. */
-  connections?: ConnectionLimits
+  connections?: number
 }
 
 declare module 'fastify' {
@@ -66,8 +65,8 @@ declare module 'fastify' {
 }
 
 const maxParamLength = 1024
-/** More open connections than any shop has boxes, and than any address has. */
-const connectionDefaults: ConnectionLimits = { total: 10_000, perAddress: 2_000 }
+/** More open connections than any shop has boxes. */
+const connectionsByDefault = 10_000
 
 /**
  * A body has the larger of the first two, and the check runs at intervals: a client that drips its request is cut after
@@ -88,7 +87,7 @@ export function createServer({
   complete,
   isUnavailable = () => false,
   slowClient = slowClientDefaults,
-  connections: limits = connectionDefaults,
+  connections: connectionLimit = connectionsByDefault,
 }: ServerOptions): HttpServer {
   const refusals = createRefusalLog(() => app.log)
   const errors = { style: errorStyle, isUnavailable, complete, refusals }
@@ -123,7 +122,7 @@ export function createServer({
     },
   })
 
-  connections = trackConnections(app, { limits, trustProxy })
+  connections = trackConnections(app, connectionLimit)
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(serializerCompiler)
   app.decorate('errorStyle', errorStyle)

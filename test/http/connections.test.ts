@@ -59,75 +59,44 @@ async function manyFrom(address: string, count: number): Promise<Caller[]> {
 const open = (callers: Caller[]) => callers.map(({ isOpen }) => isOpen())
 const settle = () => wait(50)
 
-test('an address that opens more connections than it may loses its idle ones, the longest idle first', async () => {
-  await listen({ connections: { total: 100, perAddress: 5 } })
+test('at the limit the longest idle connection is closed for a new one', async () => {
+  await listen({ connections: 5 })
   const early = await manyFrom('127.0.0.2', 5)
   for (const caller of early) expect(await caller.ask()).toBe('200')
   // The first is used again, so the second has been idle for longest.
   expect(await early[0]?.ask()).toBe('200')
-  const later = await manyFrom('127.0.0.2', 2)
+  const later = [await callFrom('127.0.0.2'), await callFrom('127.0.0.3')]
   for (const caller of later) expect(await caller.ask()).toBe('200')
   await settle()
   expect(open(early)).toEqual([true, false, false, true, true])
   expect(open(later)).toEqual([true, true])
 })
 
-test('a connection whose request is being answered is not cut; a new one is refused, other addresses connect', async () => {
-  await listen({ connections: { total: 100, perAddress: 3 } })
+test('a connection whose request is being answered is not closed; when there are only such, a new one is closed', async () => {
+  await listen({ connections: 3 })
   const busy = await manyFrom('127.0.0.2', 3)
   const answers = busy.map((caller) => caller.ask('/slow'))
   await settle()
-  const newcomer = await callFrom('127.0.0.2')
+  const newcomer = await callFrom('127.0.0.3')
   await settle()
   expect([...open(busy), newcomer.isOpen()]).toEqual([true, true, true, false])
-  expect(await (await callFrom('127.0.0.3')).ask()).toBe('200')
   release()
   expect(await Promise.all(answers)).toEqual(['200', '200', '200'])
-  // What was answered is idle again, and gives way.
-  expect(await (await callFrom('127.0.0.2')).ask()).toBe('200')
+  // What was answered is idle again, and is closed for a new one.
+  expect(await (await callFrom('127.0.0.3')).ask()).toBe('200')
 })
 
-test('a full listener cuts an idle connection of the address with the most', async () => {
-  await listen({ connections: { total: 10, perAddress: 7 } })
-  const hog = await manyFrom('127.0.0.2', 7)
-  const till = await callFrom('127.0.0.3')
-  expect(await till.ask()).toBe('200')
-  await manyFrom('127.0.0.4', 2)
-  for (let others = 5; others < 9; others += 1) {
-    expect(await (await callFrom(`127.0.0.${others}`)).ask(), String(others)).toBe('200')
-  }
-  await settle()
-  expect(open(hog)).toEqual([false, false, false, false, true, true, true])
-  expect(await till.ask()).toBe('200')
-})
-
-test('only the total limit holds for a trusted proxy, which has many callers', async () => {
-  await listen({
-    connections: { total: 100, perAddress: 3 },
-    trustProxy: ['127.0.0.2', '10.0.0.0/8'],
-  })
-  const proxied = await manyFrom('127.0.0.2', 8)
-  const direct = await manyFrom('127.0.0.3', 4)
-  await settle()
-  expect(open(proxied)).toEqual(Array(8).fill(true))
-  expect(open(direct)).toEqual([false, true, true, true])
-})
-
-test('more idle connections of one address than the limit of the listener never block a till', async () => {
-  await listen({ connections: { total: 400, perAddress: 300 } })
+test('T36: idle connections of one address, more than the limit of the listener, never block a till', async () => {
+  await listen({ connections: 300 })
   const idle = await manyFrom('127.0.0.2', 600)
   const started = performance.now()
   expect(await (await callFrom('127.0.0.3')).ask()).toBe('200')
-  // Before, until one of them was idle for the 72 s after which it is closed.
+  // Otherwise until one of them was idle for the 72 s after which it is closed.
   expect(performance.now() - started).toBeLessThan(2000)
-  await expect.poll(() => open(idle).filter(Boolean).length).toBe(300)
+  await expect.poll(() => open(idle).filter(Boolean).length).toBe(299)
 })
 
-test('T36: by default one address may have 2,000 connections, and the listener 11,000', async () => {
+test('by default a listener has 10,000 connections, and 11,000 for a moment', async () => {
   await listen({})
   expect(app.server.maxConnections).toBe(11_000)
-  const many = await manyFrom('127.0.0.2', 2_010)
-  await expect.poll(() => open(many).filter(Boolean).length).toBe(2_000)
-  expect(open(many.slice(0, 10))).toEqual(Array(10).fill(false))
-  expect(await (await callFrom('127.0.0.2')).ask()).toBe('200')
 })

@@ -203,15 +203,11 @@ export const access: readonly Mistakes[] = [
     file: 'src/http/connections.ts',
     tests: [['test/http/connections.test.ts']],
     made: {
-      'no cap on the connections of one address': [
-        `if (!isProxy && group.sockets.size > limits.perAddress) makeRoom(group, socket)
-    else if`,
-        'if',
-      ],
-      'no cap on all connections': [
-        `    else if (count > limits.total) makeRoom(largest(group), socket)
-`,
-        '',
+      'no limit of the connections': ['if (sockets.size >= limit) {', 'if (sockets.size >= 1e9) {'],
+      'a connection with a running request is closed for a new one': [
+        `    idle.delete(socket)
+    reply.raw`,
+        `    reply.raw`,
       ],
     },
   },
@@ -220,8 +216,8 @@ export const access: readonly Mistakes[] = [
     tests: [['test/http/connections.test.ts']],
     made: {
       'the listeners have no cap unless they are told': [
-        'connections: limits = connectionDefaults,',
-        'connections: limits = { total: 1e9, perAddress: 1e9 },',
+        'connections: connectionLimit = connectionsByDefault,',
+        'connections: connectionLimit = 1e9,',
       ],
     },
   },
