@@ -159,7 +159,7 @@ const advice: Record<CashierAction, string> = {
   none: 'nothing',
 }
 
-function rowOf({ label, before = 'created', payment = '', detail, body }: Case): string {
+async function rowOf({ label, before = 'created', payment = '', detail, body }: Case) {
   const { refunds = [], ...rest } = body as { refunds?: typeof given; status: string }
   const paid = { id: 'PAY1', amount: '100.00', status: payment, status_detail: detail ?? null }
   const refundedCents = refunds.reduce((sum, { amount }) => sum + Number(amount) * 100, 0)
@@ -179,12 +179,17 @@ function rowOf({ label, before = 'created', payment = '', detail, body }: Case):
     isUntouchable(after.status) ? 'yes' : 'no',
     `\`${outcome}\``,
     advice[adviseCashier(after, 'en').action],
-    closingOf(after, payment, refundedCents, refunds.length > 0),
+    await closingOf(after, payment, refundedCents, refunds.length > 0),
     accountOf(payment, refundedCents),
   ].join(' | ')
 }
 
-function closingOf(after: OrderRow, payment: string, refundedCents: number, isGiven: boolean) {
+async function closingOf(
+  after: OrderRow,
+  payment: string,
+  refundedCents: number,
+  isGiven: boolean,
+) {
   const refund = {
     id: null,
     amount: { cents: refundedCents, text: null },
@@ -205,7 +210,7 @@ function closingOf(after: OrderRow, payment: string, refundedCents: number, isGi
     refunds: isGiven ? [refund] : [],
     sold_at: now,
   }
-  const { lines, totals } = compareCharges({
+  const { lines, totals } = await compareCharges({
     ours: [
       {
         orderId: 'order-1',
@@ -250,7 +255,8 @@ function accountOf(payment: string, refundedCents: number): string {
 }
 
 /** The page docs/reference/order-states.md: every status, and what each answer of the provider makes of an order. */
-export function orderStatesPage(): string {
+export async function orderStatesPage(): Promise<string> {
+  const rows = await Promise.all(cases.map(rowOf))
   const head = ['Provider', '`status`', 'Final', '`outcome`', 'Till', 'Closing', 'Accountant']
   return `# Order states
 
@@ -282,7 +288,7 @@ A till decides by \`outcome\` and \`retry_safe\`, never by \`status\`.
 
 | ${head.join(' | ')} |
 |${'---|'.repeat(head.length)}
-${cases.map((each) => `| ${rowOf(each)} |`).join('\n')}
+${rows.map((row) => `| ${row} |`).join('\n')}
 
 An open order in a word that the service does not know is \`in_doubt\` in \`standing\`: [a person may decide](../how-to/decide-an-unclear-charge.md) at once.
 

@@ -39,7 +39,7 @@ export async function referencePages(): Promise<Record<string, string>> {
     'commands.md': commandsPage(helps),
     'errors.md': errorsPage(),
     'metrics.md': metricsPage(scrapes),
-    'order-states.md': orderStatesPage(),
+    'order-states.md': await orderStatesPage(),
     'settings.md': settingsPage(),
   }
 }

@@ -77,10 +77,11 @@ function compare(
 ) {
   return compareCharges({ ours, theirs, span, cajaId, sucursalId: 'SUC-1', declared })
 }
-const kinds = (comparison: ReturnType<typeof compare>) => comparison.lines.map(({ kind }) => kind)
+const kinds = (comparison: Awaited<ReturnType<typeof compare>>) =>
+  comparison.lines.map(({ kind }) => kind)
 
-test('a day that is right to the cent is agreed, with totals of both sides', () => {
-  const { result, totals, lines } = compare(
+test('a day that is right to the cent is agreed, with totals of both sides', async () => {
+  const { result, totals, lines } = await compare(
     [our(1), our(2, { method: 'debit_card' })],
     [their(1, { installments: 3 }), their(2, { method: 'debit_card' })],
     { credit_card: 1_000, debit_card: 1_000 },
@@ -198,54 +199,54 @@ test.each<[string, OurCharge[], TheirCharge[], string[], string]>([
     'agreed',
   ],
   ['an unpaid order', [our(1, unpaid)], [], [], 'agreed'],
-])('the comparison of %s', (_, ours, theirs, expected, result) => {
-  const comparison = compare(ours, theirs)
+])('the comparison of %s', async (_, ours, theirs, expected, result) => {
+  const comparison = await compare(ours, theirs)
   expect(kinds(comparison)).toEqual(expected)
   expect(comparison.result).toBe(result)
 })
 
-test('a charge belongs to the day of its payment at the provider, an unpaid order to the day of its creation', () => {
+test('a charge belongs to the day of its payment at the provider, an unpaid order to the day of its creation', async () => {
   const midnight = new Date(span.to.getTime() + 20_000)
   const late = our(1, { createdAt: new Date(span.to.getTime() - 10_000) })
-  expect(compare([late], [their(1, { soldAt: midnight })])).toMatchObject({
+  expect(await compare([late], [their(1, { soldAt: midnight })])).toMatchObject({
     lines: [],
     totals: { here: { count: 0 } },
   })
   const early = our(2, { createdAt: new Date(span.from.getTime() - 10_000) })
-  const first = compare([early], [their(2, { soldAt: span.from })])
+  const first = await compare([early], [their(2, { soldAt: span.from })])
   expect(first).toMatchObject({ lines: [], totals: { here: { count: 1 } } })
-  expect(kinds(compare([our(3, { createdAt: yesterday })], []))).toEqual([])
+  expect(kinds(await compare([our(3, { createdAt: yesterday })], []))).toEqual([])
 })
 
-test("a refund of yesterday's sale counts today, and is compared", () => {
+test("a refund of yesterday's sale counts today, and is compared", async () => {
   const sale = { createdAt: yesterday, refundedCents: 400, status: 'partially_refunded' }
   const there = {
     soldAt: yesterday,
     refundedCents: 400,
     refunds: [{ cents: 400, at: noon, status: 'approved' }],
   }
-  const { totals, lines } = compare([our(1, sale)], [their(1, there)])
+  const { totals, lines } = await compare([our(1, sale)], [their(1, there)])
   expect(lines).toEqual([])
   expect(totals).toMatchObject({ here: { count: 0 }, refunds: { count: 1, cents: 400 } })
-  expect(kinds(compare([our(1, { ...sale, refundedCents: 0 })], [their(1, there)]))).toEqual([
+  expect(kinds(await compare([our(1, { ...sale, refundedCents: 0 })], [their(1, there)]))).toEqual([
     'amount_differs',
   ])
 })
 
-test('a refund that the provider rejected is in no total, and brings no sale into the day', () => {
+test('a refund that the provider rejected is in no total, and brings no sale into the day', async () => {
   const rejected = { cents: 400, at: noon, status: 'rejected' }
   const made = { cents: 100, at: noon, status: 'approved' }
   const sale = { createdAt: yesterday, refundedCents: 100 }
   const there = { soldAt: yesterday, refundedCents: 100 }
-  const { lines, totals } = compare(
+  const { lines, totals } = await compare(
     [our(1, sale)],
     [their(1, { ...there, refunds: [rejected, made] })],
   )
   expect(lines).toEqual([])
   expect(totals.refunds).toEqual({ count: 1, cents: 100 })
-  const alone = compare([], [their(2, { refunds: [rejected] })])
+  const alone = await compare([], [their(2, { refunds: [rejected] })])
   expect(alone.totals.refunds).toEqual({ count: 0, cents: 0 })
-  const other = compare(
+  const other = await compare(
     [our(3, { ...sale, refundedCents: 0 })],
     [their(3, { soldAt: yesterday, refundedCents: 5, refunds: [rejected] })],
   )
@@ -254,9 +255,9 @@ test('a refund that the provider rejected is in no total, and brings no sale int
 
 test.each(['in_process', 'newly_invented'])(
   'a refund with the status %s is in no total yet, and its day is unverified',
-  (status) => {
+  async (status) => {
     const there = their(1, { refunds: [{ cents: 400, at: noon, status }] })
-    const { lines, totals, result } = compare([our(1)], [there])
+    const { lines, totals, result } = await compare([our(1)], [there])
     expect(totals.refunds).toEqual({ count: 0, cents: 0 })
     expect(lines.map(({ kind }) => kind)).toEqual(['pending'])
     expect(result).toBe('unverified')
@@ -266,14 +267,14 @@ test.each(['in_process', 'newly_invented'])(
 test.each([
   ['box', 'CAJA-2'],
   ['store', null],
-])('a refund of a charge of another %s is not in the totals', (_, cajaId) => {
+])('a refund of a charge of another %s is not in the totals', async (_, cajaId) => {
   const sale = our(1, { refundedCents: 400, sucursalId: 'SUC-1' })
   const there = their(1, {
     cajaId: 'CAJA-2',
     refundedCents: 400,
     refunds: [{ cents: 400, at: noon, status: 'approved' }],
   })
-  const { totals } = compareCharges({
+  const { totals } = await compareCharges({
     ours: [sale],
     theirs: [there],
     span,
@@ -285,18 +286,18 @@ test.each([
   expect(totals.here.count).toBe(0)
 })
 
-test('a declared amount that differs from the sales makes the day differ', () => {
-  expect(compare([our(1)], [their(1)], { credit_card: 900 }).result).toBe('differs')
-  expect(compare([our(1)], [their(1)], { debit_card: 1 }).result).toBe('differs')
+test('a declared amount that differs from the sales makes the day differ', async () => {
+  expect((await compare([our(1)], [their(1)], { credit_card: 900 })).result).toBe('differs')
+  expect((await compare([our(1)], [their(1)], { debit_card: 1 })).result).toBe('differs')
 })
 
-test('a payment at another box is a line of that box too, and not counted there', () => {
-  const { lines, totals } = compare([our(1)], [their(1, { cajaId: 'CAJA-2' })], {}, 'CAJA-2')
+test('a payment at another box is a line of that box too, and not counted there', async () => {
+  const { lines, totals } = await compare([our(1)], [their(1, { cajaId: 'CAJA-2' })], {}, 'CAJA-2')
   expect(lines).toMatchObject([{ kind: 'other_box', here: { cajaId: 'CAJA-1' } }])
   expect(totals.here.count).toBe(0)
 })
 
-test('exactly the planted differences of a large day are found, in any order', () => {
+test('exactly the planted differences of a large day are found, in any order', async () => {
   const count = 10_000
   const isMissingThere = (id: number) => id % 1_000 === 7
   const isOther = (id: number) => id % 1_000 === 8
@@ -309,7 +310,9 @@ test('exactly the planted differences of a large day are found, in any order', (
       .reverse(),
     ...Array.from({ length: 20 }, (_, id) => their(count + id)),
   ]
-  const found = compare(ours, theirs).lines.map(({ kind, paymentId }) => `${kind} ${paymentId}`)
+  const found = (await compare(ours, theirs)).lines.map(
+    ({ kind, paymentId }) => `${kind} ${paymentId}`,
+  )
   const planted = [
     ...ours.flatMap((_, id) => (isMissingThere(id) ? [`missing_there ${id}`] : [])),
     ...ours.flatMap((_, id) => (isOther(id) ? [`amount_differs ${id}`] : [])),

@@ -5,13 +5,14 @@ import { expect, test } from 'vitest'
 import { installCompression } from '../../src/http/compression.ts'
 import { createServer } from '../../src/http/create-server.ts'
 import { readInTurns } from '../../src/http/read-turns.ts'
+import { compareCharges } from '../../src/payments/closings/compare-charges.ts'
 import { type ClosingFile, closingCsv } from '../../src/routes/closings/closing-file.ts'
 import { longestTurn, promisedMs } from '../support/longest-turn.ts'
 
 /** The files of a large closing are made without delaying other requests. */
 
 const at = new Date('2026-11-26T15:00:00Z')
-const charges: ClosingFile['charges'] = Array.from({ length: 10_000 }, (_none, index) => ({
+const charges: ClosingFile['charges'] = Array.from({ length: 20_000 }, (_none, index) => ({
   at,
   cajaId: 'CAJA-1',
   reference: `FAC-${index}`,
@@ -42,7 +43,7 @@ const file = {
   charges,
 } as unknown as ClosingFile
 
-test('making a file of 10,000 charges blocks the event loop for a short time only', {
+test('making a file of 20,000 charges blocks the event loop for a short time only', {
   timeout: 60_000,
 }, async () => {
   const { ms, said } = await longestTurn(async () => {
@@ -51,6 +52,52 @@ test('making a file of 10,000 charges blocks the event loop for a short time onl
     return String(length)
   })
   expect(Number(said)).toBeGreaterThan(1_000_000)
+  expect(ms).toBeLessThan(promisedMs)
+})
+
+test('comparing 20,000 charges blocks the event loop for a short time only', {
+  timeout: 60_000,
+}, async () => {
+  const ours = charges.map(({ orderId, paymentId, reference }) => ({
+    orderId: String(orderId),
+    reference: String(reference),
+    cajaId: 'CAJA-1',
+    sucursalId: 'SUC-1',
+    status: 'processed',
+    outcome: 'charged' as const,
+    hasConflict: false,
+    isRefundOpen: false,
+    amountCents: 1_803_440,
+    paidCents: 1_803_440,
+    refundedCents: 0,
+    method: 'credit_card',
+    installments: 1,
+    undecided: null,
+    insteadOrderId: null,
+    paymentIds: [String(paymentId)],
+    createdAt: at,
+  }))
+  const theirs = charges.map(({ orderId, paymentId }) => ({
+    payment_id: String(paymentId),
+    order_id: orderId,
+    surplus_of: null,
+    caja_id: 'CAJA-1',
+    status: 'approved',
+    amount_cents: 1_803_440,
+    refunded_cents: 0,
+    net_cents: 1_700_000,
+    method_type: 'credit_card',
+    installments: 1,
+    refunds: [],
+    sold_at: at,
+  }))
+  const span = { from: at, to: new Date(at.getTime() + 1) }
+  const { ms, said } = await longestTurn(async () => {
+    const place = { cajaId: 'CAJA-1', sucursalId: 'SUC-1' }
+    const { result, totals } = await compareCharges({ ours, theirs, span, ...place, declared: {} })
+    return `${result} ${totals.here.count}`
+  })
+  expect(said).toBe('agreed 20000')
   expect(ms).toBeLessThan(promisedMs)
 })
 

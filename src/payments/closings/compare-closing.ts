@@ -47,7 +47,7 @@ export async function compareClosing(
     ...payments.filter(({ sold_at, status }) => isNow(sold_at) && !endedUnpaid(status)),
   ]
   const isOfOneAccount = made.every(({ mp_user_id }) => mp_user_id === closing.mp_user_id)
-  const comparison = compareCharges({
+  const comparison = await compareCharges({
     theirs: payments,
     ours: orders.map((order) => ourChargeOf(order, instead.get(order.id)?.id ?? null)),
     span: { from: closing.from_at, to: closing.to_at },

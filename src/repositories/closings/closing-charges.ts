@@ -19,15 +19,47 @@ const refundPeriodMs = 370 * 24 * 3_600_000
 
 type Charges = { payments: ProviderPaymentRow[]; orders: OrderRow[] }
 
+/** Whole rows are read in parts: the embedded database answers in one turn of the event loop. */
+const rowsOfPart = 500
+
+async function readInParts<Row>(
+  keys: readonly string[],
+  read: (part: readonly string[]) => Promise<Row[]>,
+): Promise<Row[]> {
+  const rows: Row[] = []
+  for (let from = 0; from < keys.length; from += rowsOfPart) {
+    rows.push(...(await read(keys.slice(from, from + rowsOfPart))))
+  }
+  return rows
+}
+
 /**
  * Both sides of a place and time: payments sold or refunded in it, and orders that could be paid or were refunded in
  * it. The other side of each is included, from any time and place of the provider.
  */
 export async function readCharges(db: Db, query: ChargesQuery): Promise<Charges> {
   const { client, place, from, to } = query
-  const orders = await db
+  const readOrders = (keys: readonly string[]) =>
+    readInParts(keys, (part) =>
+      db
+        .selectFrom('orders')
+        .selectAll()
+        .where('client', '=', client)
+        .where(sql<boolean>`id = any(${part}::uuid[])`)
+        .execute(),
+    )
+  const paymentsBy = (column: 'payment_id' | 'order_id', keys: readonly string[]) =>
+    readInParts(keys, (part) =>
+      db
+        .selectFrom('provider_payments')
+        .selectAll()
+        .where('client', '=', client)
+        .where(column, 'in', part)
+        .execute(),
+    )
+  const orderKeys = await db
     .selectFrom('orders')
-    .selectAll()
+    .select('id')
     .where('client', '=', client)
     .where(place.column, '=', place.id)
     .where('creation', '<>', 'refused')
@@ -52,10 +84,10 @@ export async function readCharges(db: Db, query: ChargesQuery): Promise<Charges>
       ]),
     )
     .execute()
-  const ids = orders.map(({ id }) => id)
-  const payments = await db
+  const ids = orderKeys.map(({ id }) => id)
+  const paymentKeys = await db
     .selectFrom('provider_payments')
-    .selectAll()
+    .select('payment_id')
     .where('client', '=', client)
     .where((eb) =>
       eb.or([
@@ -75,24 +107,19 @@ export async function readCharges(db: Db, query: ChargesQuery): Promise<Charges>
       ]),
     )
     .execute()
+  const orders = await readOrders(ids)
+  const payments = await paymentsBy(
+    'payment_id',
+    paymentKeys.map(({ payment_id }) => payment_id),
+  )
   const known = new Set(ids)
   const others = [...new Set(payments.flatMap(({ order_id }) => order_id ?? []))].filter(
     (id) => !known.has(id),
   )
   if (others.length === 0) return { payments, orders }
-  const further = await db
-    .selectFrom('orders')
-    .selectAll()
-    .where('client', '=', client)
-    .where(sql<boolean>`id = any(${others}::uuid[])`)
-    .execute()
+  const further = await readOrders(others)
   const seen = new Set(payments.map(({ payment_id }) => payment_id))
-  const theirs = await db
-    .selectFrom('provider_payments')
-    .selectAll()
-    .where('client', '=', client)
-    .where(sql<boolean>`order_id = any(${others}::uuid[])`)
-    .execute()
+  const theirs = await paymentsBy('order_id', others)
   return {
     payments: [...payments, ...theirs.filter(({ payment_id }) => !seen.has(payment_id))],
     orders: [...orders, ...further],
