@@ -25,7 +25,8 @@ const nothingMore: Record<string, readonly string[]> = {
     'test/http/event-loop-requests.test.ts',
   ],
   'they or their processes open an embedded database of their own': [
-    'test/backup/copy.test.ts',
+    'test/backup/move.test.ts',
+    'test/backup/dump.test.ts',
     'test/db/db-event-loop.test.ts',
     'test/db/db-pglite-dialect.test.ts',
     'test/payment/audit-migration.test.ts',

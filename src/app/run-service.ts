@@ -2,7 +2,6 @@ import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import closeWithGrace from 'close-with-grace'
 import type { Logger } from 'pino'
-import { serveBackups } from '../backup/serve-backups.ts'
 import type { Database } from '../db/database.ts'
 import { migrate, refuseNewerDatabase } from '../db/migrate.ts'
 import type { EncryptionKey } from '../domain/encryption.ts'
@@ -179,8 +178,6 @@ export async function runService(
       logger.warn({}, 'MP_WEBHOOK_SECRETS is not set: webhooks are refused, orders are polled')
     }
     startFlows(flowSide, logger)
-    const close = await serveBackups(config.dataDir, service.deps)
-    if (close) closers.push({ name: 'backups', close })
     started.resolve()
   } catch (error) {
     started.resolve()

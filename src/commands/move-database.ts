@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util'
-import { withBackupParts } from '../backup/backup-parts.ts'
-import { describeLoaded } from '../backup/backup-report.ts'
-import { checkLoaded } from '../backup/check-restored.ts'
+import { checkLoaded } from '../backup/check-filled.ts'
+import { withDatabaseParts } from '../backup/database-parts.ts'
 import { requireEmbedded, withDatabase } from '../backup/embedded-database.ts'
-import { loadInto } from '../backup/restore-tables.ts'
+import { loadInto } from '../backup/fill-database.ts'
+import { describeLoaded } from '../backup/move-report.ts'
 import { buildInfo } from '../http/build-info.ts'
 import { readKeys, readSettings } from './read-settings.ts'
 import { type CommandHelp, runCommand, say, UsageError } from './run-command.ts'
@@ -46,7 +46,7 @@ await runCommand(help, async () => {
   const loaded = await withDatabase({ dataDir }, async (source) => {
     const keys = { ...(await readKeys(config, [dataDir])), archiveDir: config.auditArchiveDir }
     return withDatabase({ databaseUrl: to }, (target) =>
-      withBackupParts(source.db, { version: buildInfo.version, takenAt }, (parts) =>
+      withDatabaseParts(source.db, { version: buildInfo.version, takenAt }, (parts) =>
         loadInto(target, parts, (trx) => checkLoaded(trx, keys)),
       ),
     )

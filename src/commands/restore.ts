@@ -2,68 +2,49 @@ import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { findSecrets } from '../app/secrets-file.ts'
-import { checkBackup, readBackup } from '../backup/backup-file.ts'
-import { CopyError } from '../backup/backup-parts.ts'
-import { describeHeader, describeLoaded } from '../backup/backup-report.ts'
-import { checkLoaded } from '../backup/check-restored.ts'
-import { makeEmbedded, withDatabase } from '../backup/embedded-database.ts'
-import { loadInto } from '../backup/restore-tables.ts'
-import type { Database } from '../db/database.ts'
-import { readKeys, readSettings } from './read-settings.ts'
+import { CopyError } from '../backup/database-parts.ts'
+import { restoreEmbedded } from '../backup/embedded-database.ts'
+import { readSettings } from './read-settings.ts'
 import { type CommandHelp, needFolder, runCommand, say, UsageError } from './run-command.ts'
 
 const help: CommandHelp = {
-  usage: 'npm run restore -- FILE [--into FOLDER] [--lost=ID ...]',
+  usage: 'npm run restore -- FILE [--into FOLDER]',
   about:
-    'Puts a backup into the database that the settings name, which must be empty, or into another folder.',
-  options: [
-    ['--into FOLDER', 'makes an embedded database in this folder instead'],
-    ['--lost=ID', 'goes on without this encryption key, which is lost; once for each key'],
-  ],
+    'Makes the embedded database in DATA_DIR, or in another folder, from a file of npm run backup. The folder must have no database. The file must be of the same major version of PostgreSQL. A PostgreSQL is restored by pg_restore.',
+  options: [['--into FOLDER', 'makes the database in this folder instead']],
   exitCodes: [
-    [0, 'everything is there and verified'],
+    [0, 'the database is there'],
     [1, 'nothing was changed; the message says why'],
     [2, 'the command line is wrong'],
-    [3, 'everything is there, but the audit log does not verify'],
   ],
   example: 'npm run restore -- /backups/tillbridge-2026-11-26.tar.gz --into ./data-check',
 }
 
-type RestoreOptions = { path: string; into: string | undefined; lost: string[] }
-
-function readRestoreOptions(): RestoreOptions {
+function readRestoreOptions(): { path: string; into: string | undefined } {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
-    options: { into: { type: 'string' }, lost: { type: 'string', multiple: true } },
+    options: { into: { type: 'string' } },
   })
   const [path, ...more] = positionals
   if (path === undefined || more.length > 0 || values.into === '') throw new UsageError()
-  return { path, into: values.into, lost: values.lost ?? [] }
+  return { path, into: values.into }
 }
 
 await runCommand(help, async () => {
-  const { path, into, lost } = readRestoreOptions()
-  const config = readSettings()
-  const folder = into ?? (config.databaseUrl === undefined ? config.dataDir : undefined)
-  if (folder !== undefined) needFolder(folder)
-  if ((await stat(path)).isDirectory()) throw new CopyError(`${path} is a folder, not a backup`)
-  const { header } = await checkBackup(path)
-  say(`${path} is whole: ${describeHeader(header)}`)
-  const keys = {
-    ...(await readKeys(config, folder === undefined ? [] : [folder, config.dataDir])),
-    lost,
-    archiveDir: config.auditArchiveDir,
+  const { path, into } = readRestoreOptions()
+  const { databaseUrl, dataDir, encryptionKeys } = readSettings()
+  if (into === undefined && databaseUrl !== undefined) {
+    throw new CopyError(
+      'DATABASE_URL names a PostgreSQL: restore it with pg_restore, as docs/how-to/back-up-and-restore.md says',
+    )
   }
-  const load = (target: Database) =>
-    loadInto(target, readBackup(path), (trx) => checkLoaded(trx, keys))
-  const loaded =
-    folder === undefined
-      ? await withDatabase({ databaseUrl: config.databaseUrl as string }, load)
-      : await makeEmbedded(folder, load)
-  const { lines, code } = describeLoaded(loaded)
-  for (const line of lines) say(line)
-  if (folder !== undefined && config.encryptionKeys === undefined && !(await findSecrets(folder))) {
+  const folder = into ?? dataDir
+  needFolder(folder)
+  if ((await stat(path)).isDirectory()) throw new CopyError(`${path} is a folder, not a backup`)
+  await restoreEmbedded(path, folder)
+  say(`${resolve(folder)}: the database is there`)
+  if (encryptionKeys === undefined && !(await findSecrets(folder))) {
     say(`Before the start: put the secrets that belong to it into ${resolve(folder)}/secrets.`)
   }
-  return code
+  return 0
 })

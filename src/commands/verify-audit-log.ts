@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import type { Config } from '../app/config.ts'
-import { CopyError } from '../backup/backup-parts.ts'
 import { readMigrationLevel } from '../backup/copied-tables.ts'
+import { CopyError } from '../backup/database-parts.ts'
 import { requireEmbedded, withDatabase } from '../backup/embedded-database.ts'
 import { listMigrations } from '../db/migrate.ts'
 import { createEncryption } from '../domain/encryption.ts'

@@ -50,11 +50,6 @@ export type Database = {
   ): Promise<() => Promise<void>>
   /** Connections without time limits, for migrations; the limits of `db` would end a long one. */
   maintenance<T>(work: (db: Db) => Promise<T>): Promise<T>
-  /**
-   * For an embedded database in a folder: copies it to `${folder}/pglite`, in the state after a crash at this moment.
-   * Queries run meanwhile. One copy at a time. Rejects when `signal` aborts.
-   */
-  copyFiles?: (folder: string, signal: AbortSignal) => Promise<void>
   /** The time of the database's own clock, in milliseconds since 1970. Only DatabaseClock uses this; other code uses DatabaseClock. */
   clockMs(): Promise<number>
   /**
@@ -178,7 +173,6 @@ export function build(engine: Engine, log: Log = () => {}): Database {
         await unlimited.destroy()
       }
     },
-    ...(engine.copyFiles && { copyFiles: engine.copyFiles }),
     ...(engine.ownSessions && { ownSessions: engine.ownSessions }),
     connections: () => {
       const pool = engine.pool?.()

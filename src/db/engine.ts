@@ -19,8 +19,6 @@ export type Engine = {
   dialect: Dialect
   /** Connections without time limits, for migrations; absent if there are no limits. */
   maintenanceDialect?: () => Dialect
-  /** Like Database.copyFiles; absent if the files are not ours. */
-  copyFiles?: (folder: string, signal: AbortSignal) => Promise<void>
   /** The state of the pool; absent with a single connection, whose use is known without it. */
   pool?(): { most: number; open: number; idle: number; waiting: number }
   /** Like Database.ownSessions. */

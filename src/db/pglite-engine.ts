@@ -16,8 +16,7 @@ import { codeOf, hideValues, isOutdatedStatement } from './database-failures.ts'
 import type { Engine, Log } from './engine.ts'
 import { createTurns } from './event-loop-pauses.ts'
 import { lockFolder } from './folder-lock.ts'
-import { copyPglite } from './pglite-copy.ts'
-import { filesOf, startPglite } from './start-pglite.ts'
+import { startPglite } from './start-pglite.ts'
 import { StatementNames } from './statements.ts'
 import { startVacuum } from './vacuum.ts'
 
@@ -47,9 +46,6 @@ export async function openPglite(options: PgliteOptions): Promise<Engine & { pgl
       name: 'pglite',
       pglite,
       dialect: pgliteDialect(pglite),
-      ...(folder !== undefined && {
-        copyFiles: (target, signal) => copyPglite(pglite, filesOf(folder), filesOf(target), signal),
-      }),
       // There is no connection to lose, so there are no gaps.
       listen: async (channel, { onPayload }) => {
         // Quoted, or PGlite would fold capitals while pg_notify does not. The function that `listen` returns omits the

@@ -41,7 +41,6 @@ beforeAll(async () => {
     SANDBOX_PORT: '0',
     SYNC_PORT: '0',
   })
-  mkdirSync(join(folder, 'backups'))
   service = await startService('http://127.0.0.1:9', {
     flowsDir: join(folder, 'flows'),
     settings: { CONNECTIONS_FILE: join(folder, 'connections.yaml') },
@@ -56,7 +55,6 @@ beforeAll(async () => {
       .replaceAll('http://127.0.0.1:3001', service.sandboxUrl)
       .replaceAll('http://127.0.0.1:8080', service.syncUrl)
       .replaceAll(/\.{1,2}\/(data|flows|erp-archivos|connections\.yaml)\b/g, join(folder, '$1'))
-      .replaceAll(/\/backups\b|\/tmp\/trial\b/g, (path) => join(folder, path))
 }, 120_000)
 
 afterAll(async () => {

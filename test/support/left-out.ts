@@ -7,6 +7,5 @@ export const leftOut: readonly string[] = [
   'test/closings/seeded-day.test.ts',
   'test/flows/event-loop.test.ts',
   'test/flows/sources-sql-portions.test.ts',
-  'test/process/backup.test.ts',
   'test/process/rotate-secrets.test.ts',
 ]

@@ -1,8 +1,14 @@
 import { sql } from 'kysely'
 import type { Database, Trx } from '../db/database.ts'
 import { listMigrations, lockMigrations, migrateWithin } from '../db/migrate.ts'
-import { type BackupParts, CopyError, type Header, type Part, type Totals } from './backup-parts.ts'
 import { type CopiedTable, listSelfReferences, listTables, setSequence } from './copied-tables.ts'
+import {
+  CopyError,
+  type DatabaseParts,
+  type Header,
+  type Part,
+  type Totals,
+} from './database-parts.ts'
 import { fixForms, insertRows, readRows, type TableDigest, Tallying } from './table-rows.ts'
 
 export type Loaded<T> = {
@@ -21,7 +27,7 @@ export type Loaded<T> = {
  */
 export async function loadInto<T>(
   target: Database,
-  source: BackupParts,
+  source: DatabaseParts,
   check: (trx: Trx) => Promise<T>,
 ): Promise<Loaded<T>> {
   return await target.maintenance((db) =>
@@ -66,7 +72,7 @@ async function alterKeys(
   }
 }
 
-async function fill(trx: Trx, source: BackupParts): Promise<{ header: Header; totals: Totals }> {
+async function fill(trx: Trx, source: DatabaseParts): Promise<{ header: Header; totals: Totals }> {
   const parts = source[Symbol.asyncIterator]()
   const next = async (): Promise<Part | undefined> => (await parts.next()).value
   try {

@@ -1,6 +1,6 @@
 import type { ChainCheck } from '../payments/audit/verify-activity.ts'
-import type { Header, Totals } from './backup-parts.ts'
-import type { Loaded } from './restore-tables.ts'
+import type { Header, Totals } from './database-parts.ts'
+import type { Loaded } from './fill-database.ts'
 
 /** Done, but the audit log does not verify; it did not before either. */
 const brokenLogCode = 3

@@ -1,29 +1,28 @@
-import { z } from 'zod'
 import type { Db, Trx } from '../db/database.ts'
 import { OperatorError } from '../errors/operator-error.ts'
-import { listTables, readMigrationLevel, readSequences } from './copied-tables.ts'
+import {
+  type CopiedTable,
+  listTables,
+  readMigrationLevel,
+  readSequences,
+  type SequencePosition,
+} from './copied-tables.ts'
 import { fixForms, readRows, type TableDigest, Tallying } from './table-rows.ts'
 
-export const headerForm = z.object({
-  /** Of the service that made the copy. */
-  version: z.string(),
+export type Header = {
+  /** Of the service that makes the copy. */
+  version: string
   /** Everything committed before is in it. */
-  takenAt: z.string(),
+  takenAt: string
   /** The migrations that had made its tables. */
-  migrations: z.array(z.string()),
+  migrations: string[]
   /** In the order in which they are filled. */
-  tables: z.array(z.object({ name: z.string(), columns: z.array(z.string()) })),
-})
-export const rowsForm = z.object({ table: z.string(), rows: z.array(z.string()) })
-export const totalsForm = z.object({
-  tables: z.record(z.string(), z.object({ rows: z.number(), digest: z.string() })),
-  sequences: z.array(z.object({ name: z.string(), value: z.string() })),
-})
-export type Header = z.infer<typeof headerForm>
-export type Totals = z.infer<typeof totalsForm>
+  tables: CopiedTable[]
+}
+export type Totals = { tables: Record<string, TableDigest>; sequences: SequencePosition[] }
 /** A whole database in pieces: the header, rows table by table, and at the end the totals to compare. */
-export type Part = { header: Header } | z.infer<typeof rowsForm> | { totals: Totals }
-export type BackupParts = AsyncIterable<Part>
+export type Part = { header: Header } | { table: string; rows: string[] } | { totals: Totals }
+export type DatabaseParts = AsyncIterable<Part>
 
 /** The copy cannot be made, or cannot be used as requested; `message` tells the operator why. Nothing was changed. */
 export class CopyError extends OperatorError {
@@ -37,10 +36,10 @@ export class CopyError extends OperatorError {
  * Calls `work` with everything in the database at one moment, while others continue to write. On the embedded database
  * other users wait until `work` ends, so there must be none.
  */
-export function withBackupParts<T>(
+export function withDatabaseParts<T>(
   db: Db,
   { version, takenAt }: Pick<Header, 'version' | 'takenAt'>,
-  work: (source: BackupParts) => Promise<T>,
+  work: (source: DatabaseParts) => Promise<T>,
 ): Promise<T> {
   return db
     .transaction()
