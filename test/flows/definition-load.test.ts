@@ -41,7 +41,7 @@ test('flow files are loaded by name, and an invalid one hides no other', async (
   expect(await load()).toEqual({
     loaded: ['a.flow.yml stores', 'b.flow.yaml orders'],
     problems: [
-      'c.flow.yaml:1:12 a closing bracket, quote, comma or colon is missing (check the brackets and quotes here and in the lines above)',
+      'c.flow.yaml:1:12 is indented in a way that does not fit the lines above (keys of one level begin in one column, and each bracket is closed)',
       'd.flow.yaml:2:7 name: must be 1 to 64 of a-z 0-9 _ - and begin with a letter or digit',
     ],
   })

@@ -28,7 +28,6 @@ const ok = (name: string) => `${name}.flow.yaml: ok, flow ${name}`
 test.each([
   ['the same path', '/out/a.ndjson', '/out/./a.ndjson'],
   ['a path that stands for the day', '/out/a-{date}.ndjson', '/out/a-{date}.ndjson'],
-  ['a path that is one of its days', '/out/a-{date}.ndjson', '/out/a-2026-11-21.ndjson'],
 ])('two flows that append to one file are refused by %s', async (_, one, other) => {
   const message = (name: string) =>
     `is a file that the flow ${name} (${name}.flow.yaml) writes too: each would cut off the other's lines, so none of them is loaded (give each flow a file of its own)`
@@ -41,10 +40,9 @@ test.each([
 })
 
 test.each([
-  ['archive', 'the same pattern', '/in/art*.csv', '/in/art*.csv'],
-  ['delete', 'a pattern that takes the other’s file', '/in/*.csv', '/in/precios.csv'],
-  ['archive', 'patterns that meet', '/in/a*.csv', '/in/*z.csv'],
-])('two flows that %s files of one folder are refused by %s', async (after, _, one, other) => {
+  ['archive', '/in/art*.csv', '/in/./art*.csv'],
+  ['delete', '/in/precios.csv', '/in/precios.csv'],
+])('two flows that %s the files of one path are refused: %s', async (after, one, other) => {
   const source = (path: string, more = after) => ({ path, format: 'csv', after: more })
   const message = (name: string) =>
     `takes files that the flow ${name} (${name}.flow.yaml) reads too: one would put them away before the other has read them, so none of them is loaded (give each flow files of its own, or a copy of them)`

@@ -51,31 +51,8 @@ export const definitionReasons = {
     es: 'tiene que ser {options}',
   },
   ONE_OF: { en: 'one of {options}', es: 'uno de {options}' },
-  MEANT: { en: 'did you mean {word}?[ {note}]', es: '¿quisiste decir {word}?[ {note}]' },
+  MEANT: { en: 'did you mean {word}?', es: '¿quisiste decir {word}?' },
   WRITE_WITHOUT_QUOTES: { en: 'write {word}, no quotes', es: 'escribí {word}, sin comillas' },
-  NOTE_MARIADB: { en: 'it speaks to MariaDB too', es: 'también habla con MariaDB' },
-  NOTE_SQL_SERVER: { en: 'it is the driver for SQL Server', es: 'es el driver para SQL Server' },
-  NOTE_INTERBASE: { en: 'InterBase itself is not read', es: 'InterBase mismo no se lee' },
-  NOTE_XLS: {
-    en: 'save the file as .xlsx: the old format is not read',
-    es: 'guardá el archivo como .xlsx: el formato viejo no se lee',
-  },
-  NOTE_TSV: { en: 'with {example}', es: 'con {example}' },
-  NOTE_TXT: {
-    en: 'or fixed, where columns have fixed places',
-    es: 'o fixed, donde cada columna tiene un lugar fijo',
-  },
-  NOTE_JSONL: { en: 'a JSON value in each line', es: 'un valor JSON en cada línea' },
-  NOTE_UTF16: {
-    en: 'a byte order mark in the file decides',
-    es: 'decide la marca de orden de bytes del archivo',
-  },
-  NOTE_ANSI: { en: 'it is read as Windows-1252', es: 'se lee como Windows-1252' },
-  NOTE_HTTPS: {
-    en: 'the address says whether it is https',
-    es: 'la dirección dice si es https',
-  },
-  NOTE_FTP: { en: 'FTP without SSH is not read', es: 'FTP sin SSH no se lee' },
   TOO_FEW_ENTRIES: { en: 'must have at least {entries}', es: 'tiene que tener al menos {entries}' },
   TOO_MANY_ENTRIES: {
     en: 'must have at most {entries}',
@@ -1084,8 +1061,8 @@ export const definitionReasons = {
     en: 'is indented in a way that does not fit the lines above',
     es: 'tiene una sangría que no coincide con las líneas de arriba',
     hint: {
-      en: 'keys of one level begin in one column',
-      es: 'las claves de un nivel empiezan en una misma columna',
+      en: 'keys of one level begin in one column, and each bracket is closed',
+      es: 'las claves de un nivel empiezan en una misma columna, y cada corchete se cierra',
     },
   },
   YAML_PROP_ORDER: {

@@ -3,12 +3,11 @@ import type { Finding } from './secret-references.ts'
 /** Keys and list positions that lead to a part of a flow file. */
 export type Path = readonly (string | number)[]
 
-/** A finding at a key. `offset` is an index into the value's text. */
+/** A finding at a key. */
 export type PathFinding = Finding & {
   path: Path
   /** Whether the finding concerns the key; otherwise its value. */
   isKey?: boolean
-  offset?: number
 }
 
 /** A finding with its position in the file; line and column count from 1. */

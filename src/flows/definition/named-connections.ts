@@ -7,7 +7,7 @@ import { hasDots } from '../net/path-segments.ts'
 import { checkDatabase, databaseUrl, headers, httpUrl, sourceDriver } from './addresses.ts'
 import { alertChannel } from './alert-schema.ts'
 import { signing } from './destination-schema.ts'
-import { firstFindings, keyText, type PathFinding } from './findings.ts'
+import { firstFindings, type PathFinding } from './findings.ts'
 import { type FlowContext, isOwnPlace } from './flow-context.ts'
 import { grantFindings, oauth } from './oauth-schema.ts'
 import { problemOf } from './problem-view.ts'
@@ -15,7 +15,7 @@ import { portsOfSchemes } from './reach.ts'
 import { schemaFindings } from './schema-findings.ts'
 import { checkSftpAccess, sftpAccess } from './sftp-source-schema.ts'
 import { findingMessage, report, secretText } from './value-schemas.ts'
-import { maxFlowFileBytes, parseYamlFile } from './yaml-file.ts'
+import { maxFlowFileBytes, parseYamlFile, placed } from './yaml-file.ts'
 
 export const connectionTypes = [
   'sql',
@@ -158,15 +158,9 @@ export function loadConnections(context: FlowContext): Connections {
     const one = unusable.has(name) ? undefined : connectionSchema(context).safeParse(given).data
     if (one && isGroup(given)) byName.set(name, connectionOf(name, given, one))
   }
-  const problems = firstFindings(
-    findings.map(({ path: at, isKey, offset, ...finding }) => {
-      const part = {
-        ...(isKey !== undefined && { isKey }),
-        ...(offset !== undefined && { offset }),
-      }
-      return { ...finding, key: keyText(at), ...yaml.placeOf(at, part) }
-    }),
-  ).map((finding) => problemOf(file, finding))
+  const problems = firstFindings(findings.map((finding) => placed(finding, yaml))).map((finding) =>
+    problemOf(file, finding),
+  )
   return { byName, unusable, problems }
 }
 

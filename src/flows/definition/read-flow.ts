@@ -3,13 +3,7 @@ import type { FlowProblemView } from '../control/control-service-types.ts'
 import { hasOwnPlaces } from './browser-edits.ts'
 import { definitionHash } from './definition-hash.ts'
 import { nearestWord } from './did-you-mean.ts'
-import {
-  firstFindings,
-  keyText,
-  type Path,
-  type PathFinding,
-  type PlacedFinding,
-} from './findings.ts'
+import { firstFindings, type Path, type PathFinding, type PlacedFinding } from './findings.ts'
 import type { FlowContext } from './flow-context.ts'
 import { type Connections, isGroup, loadConnections } from './named-connections.ts'
 import { problemOf } from './problem-view.ts'
@@ -21,7 +15,7 @@ import { sourceFindings } from './rules-source.ts'
 import { type Flow, flowSchema } from './schema.ts'
 import { schemaFindings } from './schema-findings.ts'
 import { useConnections } from './use-connections.ts'
-import { parseYamlFile, type YamlFile } from './yaml-file.ts'
+import { parseYamlFile, placed, type YamlFile } from './yaml-file.ts'
 
 /** A flow as defined in its file; `file` is relative to the folder of flows. */
 export type LoadedFlow = {
@@ -100,15 +94,6 @@ function readFlow(
 function partOf(path: Path): Path {
   const lengths: Readonly<Record<string, number>> = { destinations: 2, alerts: 3 }
   return path.slice(0, lengths[String(path[0])] ?? 1)
-}
-
-/** A finding with its position in the file. */
-export function placed(
-  { path, isKey, offset, ...finding }: PathFinding,
-  yaml: YamlFile,
-): PlacedFinding {
-  const part = { ...(isKey !== undefined && { isKey }), ...(offset !== undefined && { offset }) }
-  return { ...finding, key: keyText(path), ...yaml.placeOf(path, part) }
 }
 
 /** Findings of a well-formed flow: contradictions between keys, and expressions. */

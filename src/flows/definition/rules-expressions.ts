@@ -87,7 +87,7 @@ function findingsOf(path: Path, text: string, given: readonly string[] = []): Pa
     // An error at the end means that something is missing. The trailing blanks are not its position.
     const offset = Math.min(position, text.trimEnd().length)
     const data = { what, place: placeIn(text, offset) }
-    return [{ path, offset, why: { code: 'NO_JSONATA', data } }]
+    return [{ path, why: { code: 'NO_JSONATA', data } }]
   }
   const { used, bound } = variablesOf(ast)
   const known = new Set([...functionNames, ...bound, ...given])
@@ -97,13 +97,13 @@ function findingsOf(path: Path, text: string, given: readonly string[] = []): Pa
       const offset = Math.max(end - name.length - 1, 0)
       const place = placeIn(text, offset)
       if (name === 'eval') {
-        return { path, offset, why: { code: 'USES_EVAL', data: { place } } }
+        return { path, why: { code: 'USES_EVAL', data: { place } } }
       }
       const meant = nearestWord(name, [...known])
       const why: Reason = meant
         ? { code: 'USES_MISSPELT', data: { name, place, meant } }
         : { code: 'USES_UNKNOWN', data: { name, place } }
-      return { path, offset, why }
+      return { path, why }
     })
 }
 

@@ -80,12 +80,11 @@ function sqlFindings({ item, deletes }: Flow, source: SqlSource): PathFinding[] 
     const code = source.cursor ? 'LIMIT_WITH_CURSOR' : 'LIMIT_WITH_DELETES'
     findings.push({
       path: ['source', 'query'],
-      offset: limit.offset,
-      why: { code, data: { word: limit.word } },
+      why: { code, data: { word: limit } },
     })
   }
   const used = parameters(source.query, source.driver)
-  if (source.cursor && !used.some(({ name }) => name === 'cursor')) {
+  if (source.cursor && !used.includes('cursor')) {
     findings.push(missingCursor(['source', 'query'], ':cursor', `where changed_at >= :cursor`))
   }
   const keys = item.key.flatMap((field, index) => [`key_${index + 1}`, `key_${field}`])
@@ -95,7 +94,7 @@ function sqlFindings({ item, deletes }: Flow, source: SqlSource): PathFinding[] 
   findings.push(...unknownParameters('query', used, known, source))
   const usedForItem = parameters(source.itemQuery ?? '', source.driver)
   for (const name of own) {
-    if ([...used, ...usedForItem].some((one) => one.name === name)) continue
+    if ([...used, ...usedForItem].includes(name)) continue
     findings.push({
       path: ['source', 'parameters', name],
       isKey: true,
@@ -106,12 +105,12 @@ function sqlFindings({ item, deletes }: Flow, source: SqlSource): PathFinding[] 
 
   findings.push(...selectFindings('itemQuery', source.itemQuery, source))
   findings.push(...unknownParameters('itemQuery', usedForItem, ['pk', ...keys, ...known], source))
-  if (!usedForItem.some(({ name }) => name === 'pk' || keys.includes(name))) {
+  if (!usedForItem.some((name) => name === 'pk' || keys.includes(name))) {
     findings.push({
       path: ['source', 'itemQuery'],
       why: { code: 'ITEM_QUERY_WITHOUT_KEY', data: { field: item.key[0] ?? '' } },
     })
-  } else if (item.key.length > 1 && usedForItem.some(({ name }) => name === 'pk')) {
+  } else if (item.key.length > 1 && usedForItem.includes('pk')) {
     findings.push({
       path: ['source', 'itemQuery'],
       why: {
@@ -130,38 +129,30 @@ function selectFindings(
   sql: string,
   { driver }: SqlSource,
 ): PathFinding[] {
-  const problem = selectProblem(sql, driver)
-  return problem ? [{ path: ['source', key], ...problem }] : []
+  const why = selectProblem(sql, driver)
+  return why ? [{ path: ['source', key], why }] : []
 }
 
-type Parameter = { name: string; offset: number }
-
-function parameters(sql: string, driver: SqlSource['driver']): Parameter[] {
-  let offset = 0
-  return scanSql(sql, driver).flatMap(({ kind, text }) => {
-    const found = { name: text, offset }
-    // The text of a parameter is its name without the colon.
-    offset += text.length + (kind === 'parameter' ? 1 : 0)
-    return kind === 'parameter' ? [found] : []
-  })
+/** The names of the parameters in a query. */
+function parameters(sql: string, driver: SqlSource['driver']): string[] {
+  return scanSql(sql, driver).flatMap(({ kind, text }) => (kind === 'parameter' ? [text] : []))
 }
 
 function unknownParameters(
   key: 'query' | 'itemQuery',
-  used: readonly Parameter[],
+  used: readonly string[],
   known: readonly string[],
   source: SqlSource,
 ): PathFinding[] {
   return used
-    .filter(({ name }) => !known.includes(name))
+    .filter((name) => !known.includes(name))
     .slice(0, 50)
-    .map(({ name, offset }): PathFinding => {
+    .map((name): PathFinding => {
       const isCursor = name === 'cursor' && !source.cursor
       const list = known.map((one) => `:${one}`).join(', ')
       const none = { code: 'PARAMETERS_NONE' } as const
       return {
         path: ['source', key],
-        offset,
         why: isCursor
           ? { code: 'PARAMETER_CURSOR', data: { name } }
           : { code: 'PARAMETER_UNKNOWN', data: { name, known: list || none } },

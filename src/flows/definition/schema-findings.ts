@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Reason } from '../../domain/flow-reasons.ts'
-import { didYouMean, nearestWord } from './did-you-mean.ts'
+import { nearestWord } from './did-you-mean.ts'
 import { keyText, type Path, type PathFinding } from './findings.ts'
 import { flowJsonSchema, type JsonSchema, schemasAt, valueAt } from './json-schema.ts'
 import type { Finding } from './secret-references.ts'
@@ -147,8 +147,14 @@ function wrongChoice(options: readonly string[], given: unknown): Wording {
   if (given === undefined) {
     return { ...missing, hint: isOne ? { code: 'WRITE_WORD', data: { word: list } } : oneOf }
   }
-  const hint = typeof given === 'string' ? didYouMean(given, options) : undefined
+  const hint = typeof given === 'string' ? choiceHint(given, options) : undefined
   return { why: { code: 'WRONG_CHOICE', data: { options: isOne ? list : oneOf } }, hint }
+}
+
+function choiceHint(given: string, options: readonly string[]): Reason | undefined {
+  const word = nearestWord(given, options)
+  if (word === undefined) return undefined
+  return { code: word === given ? 'WRITE_WITHOUT_QUOTES' : 'MEANT', data: { word } }
 }
 
 function beyondRange(issue: Extract<Issue, { code: 'too_small' | 'too_big' }>): Reason {

@@ -35,10 +35,9 @@ export function duration(min: string, max: string) {
     .transform((given, context) => {
       const ms = parseDuration(given)
       if (ms !== undefined && isWithin(ms)) return ms
-      const meant = guessDuration(given)
-      const isMeant = meant !== undefined && isWithin(parseDuration(meant))
-      const example: Reason = isMeant
-        ? { code: 'WRITE_WORD', data: { word: meant } }
+      const inSeconds = `${given}s`
+      const example: Reason = isWithin(parseDuration(inSeconds))
+        ? { code: 'WRITE_WORD', data: { word: inSeconds } }
         : { code: 'FOR_EXAMPLE', data: { example: min } }
       const hint: Reason =
         typeof given === 'number' ? { code: 'NUMBER_IS_MS', data: { what: example } } : example
@@ -135,43 +134,4 @@ export function parseDuration(given: string | number): number | undefined {
   if (!durationPattern.test(given)) return undefined
   const unit = units[given.replace(/^[\d.]+/, '')]
   return unit && Math.round(Number.parseFloat(given) * unit)
-}
-
-const unitsByWord: Readonly<Record<string, string>> = {
-  sec: 's',
-  secs: 's',
-  second: 's',
-  seconds: 's',
-  seg: 's',
-  segs: 's',
-  segundo: 's',
-  segundos: 's',
-  min: 'm',
-  mins: 'm',
-  minute: 'm',
-  minutes: 'm',
-  minuto: 'm',
-  minutos: 'm',
-  hs: 'h',
-  hr: 'h',
-  hrs: 'h',
-  hour: 'h',
-  hours: 'h',
-  hora: 'h',
-  horas: 'h',
-  day: 'd',
-  days: 'd',
-  dia: 'd',
-  dias: 'd',
-  día: 'd',
-  días: 'd',
-}
-
-/** A guess for a wrong duration such as `60`, `30 sec` or `5 minutos`; undefined when no guess is possible. */
-export function guessDuration(given: string | number): string | undefined {
-  const [, amount, word = ''] = /^(\d+(?:[.,]\d+)?)\s*(\p{L}*)$/u.exec(String(given).trim()) ?? []
-  if (amount === undefined) return undefined
-  const lower = word.toLowerCase()
-  const unit = lower === '' || Object.hasOwn(units, lower) ? lower || 's' : unitsByWord[lower]
-  return unit && `${amount.replace(',', '.')}${unit}`
 }

@@ -1,4 +1,4 @@
-import { type ErrorCode, Lexer, type YAMLError } from 'yaml'
+import type { ErrorCode, YAMLError } from 'yaml'
 import type { ReasonCode } from '../../domain/flow-reasons.ts'
 import type { Finding } from './secret-references.ts'
 
@@ -32,27 +32,9 @@ const codes = {
  * Our own message for a YAML error: the parser's messages quote the file, which may contain a password. The text of the line
  * determines the advice.
  */
-export function yamlFinding({ code, pos }: YAMLError, text: string, line: string): Finding {
-  // The parser reports an unclosed bracket as wrong indentation.
-  const isUnclosed = code === 'BAD_INDENT' && isInBrackets(text, pos[0])
-  const why = { code: codes[isUnclosed ? 'MISSING_CHAR' : code] } as const
+export function yamlFinding({ code }: YAMLError, line: string): Finding {
+  const why = { code: codes[code] }
   const isReference = code === 'UNEXPECTED_TOKEN' || code === 'MISSING_CHAR'
   const needsQuotes = isReference && /[{[,:]\s*\$\{/.test(line)
   return needsQuotes ? { why, hint: { code: 'REFERENCE_NEEDS_QUOTES' } } : { why }
-}
-
-/** Zero-length tokens of the lexer for a document, for brackets ended by indentation, and for a scalar. */
-const marks = new Set(['\u0002', '\u0018', '\u001f'])
-
-/** Whether a `{` or `[` before the offset is still open there. */
-function isInBrackets(text: string, offset: number): boolean {
-  let at = 0
-  let open = 0
-  for (const sign of new Lexer().lex(text)) {
-    if (at >= offset) break
-    if (sign === '{' || sign === '[') open += 1
-    if (sign === '}' || sign === ']') open -= 1
-    if (!marks.has(sign)) at += sign.length
-  }
-  return open > 0
 }

@@ -9,10 +9,9 @@ import {
   type Node,
   type Pair,
   parseDocument,
-  Scalar,
 } from 'yaml'
 import type { Reason } from '../../domain/flow-reasons.ts'
-import { keyText, type Path, type PlacedFinding } from './findings.ts'
+import { keyText, type Path, type PathFinding, type PlacedFinding } from './findings.ts'
 import type { Finding } from './secret-references.ts'
 import { yamlFinding } from './yaml-errors.ts'
 
@@ -20,8 +19,8 @@ export type Place = { line: number; column: number }
 
 export type YamlFile = {
   value: unknown
-  /** The position of a path's value, of its key, or of a character in its text. For a missing key, its expected position. */
-  placeOf(path: Path, part?: { isKey?: boolean; offset?: number }): Place
+  /** The position of a path's value, or of its key. For a missing key, its expected position. */
+  placeOf(path: Path, isKey?: boolean): Place
 }
 
 /** Real files have some kilobytes. */
@@ -66,7 +65,7 @@ export function parseYamlFile(bytes: Uint8Array): YamlFile | { findings: PlacedF
     if (error) {
       const place = placeAt(error.pos[0])
       const line = text.split('\n')[place.line - 1] ?? ''
-      return { findings: [{ ...yamlFinding(error, text, line), ...place, key: '' }] }
+      return { findings: [{ ...yamlFinding(error, line), ...place, key: '' }] }
     }
     const findings = checkStructure(document).map(({ offset, path, ...finding }) => ({
       ...finding,
@@ -77,17 +76,20 @@ export function parseYamlFile(bytes: Uint8Array): YamlFile | { findings: PlacedF
     return {
       // checkStructure limits repeated values.
       value: document.toJS({ maxAliasCount: -1 }),
-      placeOf: (path, part = {}) => {
-        const found = find(document, path)
-        const inside = part.offset === undefined ? undefined : exactOffset(found, text, part.offset)
-        if (inside !== undefined) return placeAt(inside)
-        return placeAt(part.isKey ? (found.keyAt ?? found.at) : found.at)
+      placeOf: (path, isKey = false) => {
+        const { at, keyAt } = find(document, path)
+        return placeAt(isKey ? (keyAt ?? at) : at)
       },
     }
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     return { findings: [whole(tooDeep)] }
   }
+}
+
+/** A finding with its position in the file. */
+export function placed({ path, isKey, ...finding }: PathFinding, yaml: YamlFile): PlacedFinding {
+  return { ...finding, key: keyText(path), ...yaml.placeOf(path, isKey) }
 }
 
 const tooDeep: Finding = { why: { code: 'NESTED_TOO_DEEP', data: { most: maxDepth } } }
@@ -231,36 +233,4 @@ function find(document: Document, path: Path): Found {
   }
   const isEmpty = node === null || (isScalar(node) && node.value === null)
   return { at: isEmpty ? (keyAt ?? 0) : offsetOf(node), keyAt, node }
-}
-
-/**
- * The position of a character of a text in the file. Undefined when folded lines or escapes make it unclear. The library only
- * gives the position of a whole value.
- */
-function exactOffset({ node }: Found, text: string, offset: number): number | undefined {
-  if (!isScalar(node) || typeof node.value !== 'string' || !node.range) return undefined
-  const [start, end] = node.range
-  const { value } = node
-  if (node.type === Scalar.PLAIN && text.slice(start, end) === value) return start + offset
-  const isQuoted = node.type === Scalar.QUOTE_DOUBLE || node.type === Scalar.QUOTE_SINGLE
-  if (isQuoted && text.slice(start + 1, end - 1) === value) return start + 1 + offset
-  if (node.type !== Scalar.BLOCK_LITERAL) return undefined
-
-  const before = value.slice(0, offset).split('\n')
-  const written = text.slice(start).split('\n').slice(1)
-  const read = value.split('\n')
-  const sample = read.findIndex((line) => line.trim() !== '')
-  const line = before.length - 1
-  if (sample === -1 || written[line] === undefined) return undefined
-  const indent = leadingBlanks(written[sample] ?? '') - leadingBlanks(read[sample] ?? '')
-  const lineStart = start + (text.slice(start).indexOf('\n') + 1) + lengthOf(written.slice(0, line))
-  return lineStart + indent + (before.at(-1)?.length ?? 0)
-}
-
-function lengthOf(lines: readonly string[]): number {
-  return lines.reduce((sum, line) => sum + line.length + 1, 0)
-}
-
-function leadingBlanks(line: string): number {
-  return line.length - line.trimStart().length
 }

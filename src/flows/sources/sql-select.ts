@@ -1,9 +1,6 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { type SqlDialect, scanSql } from './sql-text.ts'
 
-/** Why a query is not read-only. `offset` is an index into its text. */
-export type SelectProblem = { why: Reason; offset: number }
-
 /**
  * Keywords of statements that write. SQL Server accepts several statements without a separator. It reserves all these words,
  * so none is a column name outside brackets (Microsoft: Reserved Keywords, Transact-SQL).
@@ -17,22 +14,17 @@ const locks =
  * Finds the first part of a query that is not a single SELECT, by the database's lexical rules; undefined for a valid query.
  * PostgreSQL and MySQL also refuse writes in a read-only transaction; SQL Server has none.
  */
-export function selectProblem(sql: string, dialect: SqlDialect): SelectProblem | undefined {
+export function selectProblem(sql: string, dialect: SqlDialect): Reason | undefined {
   const code = codeOnly(sql, dialect)
-  const found = (
-    pattern: RegExp,
-    reasonOf: (word: string) => Reason,
-  ): SelectProblem | undefined => {
+  const found = (pattern: RegExp, reasonOf: (word: string) => Reason): Reason | undefined => {
     const match = new RegExp(pattern, pattern.flags.replace('g', '')).exec(code)
     const word = match?.[0].trim().replace(/\s+/g, ' ').toLowerCase() ?? ''
-    return match ? { why: reasonOf(word), offset: match.index } : undefined
+    return match ? reasonOf(word) : undefined
   }
 
   const start = /[^\s(]/.exec(code)?.index ?? 0
   const first = /^[\w$]*/.exec(code.slice(start))?.[0].toLowerCase() ?? ''
-  if (first !== 'select' && first !== 'with') {
-    return { why: { code: 'SQL_NO_SELECT' }, offset: start }
-  }
+  if (first !== 'select' && first !== 'with') return { code: 'SQL_NO_SELECT' }
   return (
     found(/;(?=[\s;]*[^\s;])/, () => ({ code: 'SQL_SECOND_STATEMENT' })) ??
     executedComment(sql, dialect) ??
@@ -53,10 +45,7 @@ const limits: Readonly<Record<SqlDialect, RegExp>> = {
 }
 
 /** The clause that limits the number of rows, as written; undefined without one. */
-export function rowLimit(
-  sql: string,
-  dialect: SqlDialect,
-): { word: string; offset: number } | undefined {
+export function rowLimit(sql: string, dialect: SqlDialect): string | undefined {
   let depth = 0
   const outer = [...codeOnly(sql, dialect)].map((character) => {
     if (character === '(') depth += 1
@@ -64,26 +53,19 @@ export function rowLimit(
     if (character === ')') depth -= 1
     return kept
   })
-  const match = limits[dialect].exec(outer.join(''))
-  return match
-    ? { word: match[0].replace(/\s+/g, ' ').toLowerCase(), offset: match.index }
-    : undefined
+  return limits[dialect].exec(outer.join(''))?.[0].replace(/\s+/g, ' ').toLowerCase()
 }
 
-/** Replaces comments by blanks and quoted parts by quotes. All characters keep their positions. */
+/** Replaces comments by blanks, quoted parts by quotes and parameters by question marks. */
 function codeOnly(sql: string, dialect: SqlDialect): string {
   const fillers = { quoted: '"', comment: ' ', parameter: '?' }
   return scanSql(sql, dialect)
-    .map(({ kind, text }) => {
-      if (kind === 'code') return text
-      // The text of a parameter is its name without the colon.
-      return fillers[kind].repeat(text.length + (kind === 'parameter' ? 1 : 0))
-    })
+    .map(({ kind, text }) => (kind === 'code' ? text : fillers[kind]))
     .join('')
 }
 
 /** The verb after `WITH …` decides, as in `WITH … DELETE`. A subquery in parentheses only reads, or the database refuses it. */
-function verbBehindWith(code: string, first: string): SelectProblem | undefined {
+function verbBehindWith(code: string, first: string): Reason | undefined {
   if (first !== 'with') return undefined
   let depth = 0
   for (const match of code.matchAll(/[()]|\b(?:select|insert|update|delete|merge|replace)\b/gi)) {
@@ -92,22 +74,17 @@ function verbBehindWith(code: string, first: string): SelectProblem | undefined 
     else if (word === ')') depth -= 1
     else if (depth === 0) {
       if (word.toLowerCase() === 'select') return undefined
-      const data = { word: word.toUpperCase() }
-      return { why: { code: 'SQL_WRITES_WITH', data }, offset: match.index }
+      return { code: 'SQL_WRITES_WITH', data: { word: word.toUpperCase() } }
     }
   }
   return undefined
 }
 
 /** MySQL and MariaDB execute the content of such comments. */
-function executedComment(sql: string, dialect: SqlDialect): SelectProblem | undefined {
+function executedComment(sql: string, dialect: SqlDialect): Reason | undefined {
   if (dialect !== 'mysql') return undefined
-  let offset = 0
-  for (const { kind, text } of scanSql(sql, dialect)) {
-    if (kind === 'comment' && /^\/\*M?!/.test(text)) {
-      return { why: { code: 'SQL_EXECUTED_COMMENT' }, offset }
-    }
-    offset += text.length + (kind === 'parameter' ? 1 : 0)
-  }
-  return undefined
+  const isExecuted = scanSql(sql, dialect).some(
+    ({ kind, text }) => kind === 'comment' && /^\/\*M?!/.test(text),
+  )
+  return isExecuted ? { code: 'SQL_EXECUTED_COMMENT' } : undefined
 }

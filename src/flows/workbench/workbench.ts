@@ -18,9 +18,9 @@ import {
 import { loadFlows } from '../definition/load-flow-files.ts'
 import { type Connection, loadConnections } from '../definition/named-connections.ts'
 import { openingProblem, problemOf } from '../definition/problem-view.ts'
-import { createFlowReader, type LoadedFlow, placed } from '../definition/read-flow.ts'
+import { createFlowReader, type LoadedFlow } from '../definition/read-flow.ts'
 import type { Flow } from '../definition/schema.ts'
-import { parseYamlFile } from '../definition/yaml-file.ts'
+import { parseYamlFile, placed } from '../definition/yaml-file.ts'
 import type { FlowEngine } from '../engine/flow-engine.ts'
 import { openFlow } from '../engine/open-flow.ts'
 import type {
