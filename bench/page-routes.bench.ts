@@ -108,7 +108,7 @@ async function compare(bench: BenchService): Promise<void> {
     await see('metrics', '/metrics')
     await see('errors', '/errors?limit=100')
     await see('errors of an item', '/errors?limit=20&flow=articulos&pk=A-77700')
-    await see('failures by cause', '/flow/articulos/failures?limit=100')
+    await see('failures by code', '/flow/articulos/failures?limit=100')
     await see('an item', '/flow/articulos/items/A-77777')
     await see('flow activity', '/flows/activity?limit=200')
   } finally {

@@ -225,7 +225,7 @@ test('sync tells how much changed, and asks before it runs a paused flow', async
   opened?.expectQuiet()
 })
 
-test('failures stand together by cause; a group is sent again, and one item by itself', async () => {
+test('failures stand together by code; a group is sent again, and one item by itself', async () => {
   await expect.poll(() => sent('failing').length, { timeout: 20_000 }).toBe(2)
   const page = await open('errors?flow=failing')
   const group = page.locator('article', { hasText: '422' })

@@ -38,7 +38,7 @@ async function serve(count: number, destination: Record<string, unknown> = {}) {
   const failures = async () =>
     (await flows.call('GET', '/flow/shop/failures')).json().failures as {
       items: number
-      cause: string
+      error: string
     }[]
   return { target, flows, start, write, failures }
 }
@@ -85,10 +85,10 @@ test('a page for one item alone, while others are accepted, fails that item', as
     await write(price)
     await flows.call('POST', '/sync/shop')
     await flows.delivered()
-    return (await failures()).map(({ items, cause }) => ({ items, cause }))
+    return (await failures()).map(({ items, error }) => ({ items, error }))
   }
   await expect
     .poll(others, soon)
-    .toEqual([{ items: 1, cause: expect.stringContaining('it is not an answer of this API') }])
+    .toEqual([{ items: 1, error: expect.stringContaining('it is not an answer of this API') }])
   expect(target.received.filter(({ path }) => path === '/S-3').length).toBeLessThan(8)
 })

@@ -175,7 +175,7 @@ export const texts = {
   'errors.noneHint': 'A delivery that used up its attempts would wait here for you.',
   'errors.items.one': '1 item',
   'errors.items.other': '{count} items',
-  'errors.similar': 'The same error for the other items',
+  'errors.similar': 'The message of the first item. The others have the same code.',
   'errors.gone': 'On its way again',
   'errors.whole': 'The whole text',
   'errors.which': 'Which items',

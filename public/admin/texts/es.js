@@ -176,7 +176,7 @@ export const texts = {
   'errors.noneHint': 'Un envío que agotó sus intentos esperaría acá.',
   'errors.items.one': '1 ítem',
   'errors.items.other': '{count} ítems',
-  'errors.similar': 'Mismo error en los demás ítems',
+  'errors.similar': 'Es el mensaje del primer ítem. Los demás tienen el mismo código.',
   'errors.gone': 'En camino de nuevo',
   'errors.whole': 'El texto completo',
   'errors.which': 'Qué ítems',

@@ -14,7 +14,7 @@ const shownAtMost = 100
 /** Three lines of it may not be all. */
 const longText = 160
 
-/** What could not be delivered, by cause, and the latest errors whatever became of them. */
+/** What could not be delivered, by code and status, and the latest errors whatever became of them. */
 export function createErrors(app) {
   const fresh = createFreshness()
   const steady = createSteady(
@@ -88,8 +88,8 @@ function lists(app, { question, groups, delayed, latest }, { fresh, steady }) {
   ])}`
 }
 
-const keyOf = ({ flow, destination, status, cause }) =>
-  JSON.stringify([flow, destination, status, cause])
+const keyOf = ({ flow, destination, status, why }) =>
+  JSON.stringify([flow, destination, status, why?.code])
 
 function retryAll(app) {
   const filters = (app.flows ?? [])
@@ -104,7 +104,7 @@ function retryAll(app) {
 }
 
 function groupPanel(app, group, isGone) {
-  const { flow, destination, error, why, cause, items, pks } = group
+  const { flow, destination, error, why, status, items, pks } = group
   const send = (text, filter) =>
     smallRunButton(app, {
       text,
@@ -124,9 +124,9 @@ function groupPanel(app, group, isGone) {
     ${note(
       'bad',
       html`<p class="clip">${name(reasonText(why, error))}</p>
-        ${cause !== error && items > 1 ? html`<p class="small">${t('errors.similar')}</p>` : null}`,
+        ${items > 1 ? html`<p class="small">${t('errors.similar')}</p>` : null}`,
     )}
-    <div class="buttons">${send(count('retry.group', items), { cause })}</div>
+    <div class="buttons">${send(count('retry.group', items), { code: why?.code, status })}</div>
     <details class="more">
       <summary>${t('errors.which')}</summary>
       <ul class="plain-list items">

@@ -135,25 +135,26 @@ export type ControlService = {
   limit(name: string, count: number, actor: string): Promise<void>
   unlimit(name: string, actor: string): Promise<FlowStatus>
   testAlerts(name: string, actor?: string): Promise<AlertResult[]>
-  /** Sends failed deliveries again: of a flow, a destination, an item, or one cause. Returns how many. */
+  /** Sends failed deliveries again: of a flow, a destination, an item, or a group. Returns how many. */
   retryFailed(
     filter: {
       flow: string
       destination?: string | undefined
       pk?: string | undefined
       error?: string | undefined
-      cause?: string | undefined
+      code?: string | undefined
+      status?: number | null | undefined
     },
     actor: string,
   ): Promise<number>
-  /** Permanent failures of a flow that were not sent again, by cause, the largest group first. */
+  /** Permanent failures of a flow that were not sent again, by code and status, the largest group first. */
   failures(name: string, limit: number): Promise<FailureView[]>
   /**
    * Sends waiting deliveries of one destination, or of all, now, also during a requested pause. Returns how many were
    * delayed.
    */
   tryNow(name: string, destination: string | undefined, actor: string): Promise<number>
-  /** Permanent failures of all flows, or of one, by cause, the largest group first. */
+  /** Permanent failures of all flows, or of one, by code and status, the largest group first. */
   allFailures(flow: string | undefined, limit: number): Promise<(FailureView & { flow: string })[]>
   /** Delayed deliveries of all flows, or of one, the oldest first. */
   allDelayed(flow: string | undefined, limit: number): Promise<DelayedDelivery[]>

@@ -25,7 +25,6 @@ import type {
   SyncOutcome,
 } from './control-service-types.ts'
 import { reportDestination } from './destination-reports.ts'
-import { causeOf } from './failure-cause.ts'
 import { createFlowReports } from './flow-reports.ts'
 import { findItemEverywhere, reportItem } from './item-report.ts'
 import { listWaiting } from './open-deliveries.ts'
@@ -219,10 +218,9 @@ export function createControlService(deps: ControlServiceDeps): ControlService {
 
   const failuresOf = async (name: string) => {
     const count =
-      failureGroups.get(name) ??
-      createCachedCount(() => groupFailures(deps.database, name, undefined, causeOf))
+      failureGroups.get(name) ?? createCachedCount(() => groupFailures(deps.database, name))
     failureGroups.set(name, count)
-    return (await count()).map((group) => ({ ...group, cause: group.cause ?? group.error }))
+    return await count()
   }
 
   const { openTargets, ...shown } = reports
@@ -313,12 +311,7 @@ export function createControlService(deps: ControlServiceDeps): ControlService {
     },
     async retryFailed(filter, actor) {
       find(filter.flow)
-      const { cause, ...plain } = filter
-      const isSelected =
-        cause === undefined
-          ? undefined
-          : (error: string, pk: string) => causeOf(error, pk) === cause
-      const retried = await retryFailed(deps, { ...plain, isSelected })
+      const retried = await retryFailed(deps, filter)
       const { flow, ...rest } = filter
       const detail = Object.entries(rest)
         .filter(([, value]) => value !== undefined)

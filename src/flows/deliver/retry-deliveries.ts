@@ -9,10 +9,8 @@ import {
 import { writeResults } from '../../repositories/flows/delivery-results.ts'
 import {
   type FailedFilter,
-  type FailedRows,
   failedRows,
   requeueFailed,
-  selectedAmong,
 } from '../../repositories/flows/failed-deliveries.ts'
 import { wakeDestination } from '../../repositories/flows/flow-events.ts'
 import { resetHashes } from '../../repositories/flows/flow-items.ts'
@@ -42,8 +40,7 @@ export async function retryFailed(
   const at = deps.now()
   let total = 0
   for await (const rows of deliveryPages(database, limit, (page) => failedRows(filter, page))) {
-    for (const one of rows) {
-      const group = await wanted(one, filter)
+    for (const group of rows) {
       if (group.pks.length === 0) continue
       total += await database.transaction(async (trx) => {
         const requeued = await requeueFailed(trx, filter, group, at)
@@ -55,14 +52,6 @@ export async function retryFailed(
     }
   }
   return total
-}
-
-/** Leaves out items whose error text does not match. With an exact `error` the query has selected them already. */
-async function wanted(group: FailedRows, { isSelected, error }: FailedFilter): Promise<FailedRows> {
-  const { errors } = group
-  if (!isSelected || !errors || error !== undefined) return group
-  const rows = group.pks.map((pk, place) => ({ pk, words: errors[place] ?? '' }))
-  return { ...group, pks: await selectedAmong(rows, isSelected) }
 }
 
 /**

@@ -332,7 +332,12 @@ export const RetryBody = z
       .max(20_000)
       .optional()
       .describe('Only deliveries whose last error is this text'),
-    cause: z.string().max(20_000).optional().describe('Only deliveries that failed by this cause'),
+    code: z.string().max(200).optional().describe('Only deliveries with this code in `why`'),
+    status: z
+      .int()
+      .nullable()
+      .optional()
+      .describe('Only deliveries with this HTTP status; null: those without one'),
   })
   .optional()
   .nullable()
@@ -345,12 +350,9 @@ export const ListQuery = z.object({
 
 export const Failure = z.object({
   destination: z.string(),
-  error: z.string().describe('Of one of the items'),
+  error: z.string().describe('Of the first of the items; all have the code of its `why`'),
   why: FlowReason,
-  cause: z
-    .string()
-    .describe('What is the same of all: the error without ids, numbers and quoted texts'),
-  status: z.number().nullable().describe('HTTP status, where there was one'),
+  status: z.number().nullable().describe('HTTP status of all, where there was one'),
   items: z.number(),
   last_at: Timestamp,
   pks: z.array(z.string()).describe('The first 20 of the items'),

@@ -24,7 +24,7 @@ export function addDeliveries(app: HttpServer, { flows }: ControlDeps): void {
       config: { access: 'admin', errors: ['NOT_FOUND'], compressed: true },
       schema: {
         operationId: 'listFailures',
-        summary: 'Deliveries that failed permanently and wait to be sent again, by cause',
+        summary: 'Deliveries that failed permanently and wait to be sent again, by code and status',
         tags: ['Monitoring'],
         params: FlowParams,
         querystring: ListQuery,
@@ -84,7 +84,8 @@ export function addDeliveries(app: HttpServer, { flows }: ControlDeps): void {
       config: { access: 'admin', compressed: true },
       schema: {
         operationId: 'listAllFailures',
-        summary: 'Deliveries of all flows that failed permanently, by cause; most items first',
+        summary:
+          'Deliveries of all flows that failed permanently, by code and status; most items first',
         tags: ['Monitoring'],
         querystring: AllOpenQuery,
         response: { 200: AllFailuresResponse },
@@ -131,9 +132,9 @@ export function addDeliveries(app: HttpServer, { flows }: ControlDeps): void {
     },
     async (request) => {
       const { name } = request.params
-      const { destination, pk, error, cause } = request.body ?? {}
+      const { destination, pk, error, code, status } = request.body ?? {}
       const retried = await flows.retryFailed(
-        { flow: name, destination, pk: pk && givenKey(pk), error, cause },
+        { flow: name, destination, pk: pk && givenKey(pk), error, code, status },
         actorOf(request),
       )
       return { name, retried }
