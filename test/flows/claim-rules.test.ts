@@ -200,6 +200,27 @@ test('an article of which only the code before deletes were switched on is known
   expect(await reasonsOf(name)).toMatchObject([{ pk: '1', why: { code: 'DELETE_NEEDS' } }])
 })
 
+test.each(['sent', 'in doubt'])(
+  'an article that another one had written over is sent again once the other has its own code: %s',
+  async (how) => {
+    const name = await startFlow(bySku)
+    await bring(name, article('1', 'A'), article('2', 'B'))
+    await flows.write(`${name}.json`, [article('1', 'A'), article('2', 'A')])
+    // The change is made, and its answer is lost.
+    if (how === 'in doubt') refuses = (request) => shop.set('n', request.body as Article) !== shop
+    await flows.call('POST', `/sync/${name}`)
+    await vi.waitFor(() => expect(target.received.at(-1)?.body).toEqual(article('2', 'A')))
+    refuses = () => false
+    await bring(name, article('1', 'A'), article('2', 'C'))
+    await flows.ended()
+    target.received.length = 0
+    // The next read deletes nothing under the former code, and the one after it sends the article that has it.
+    for (let read = 0; read < 3; read += 1) await bring(name, article('1', 'A'), article('2', 'C'))
+    expect(target.received.map(({ body }) => body)).toEqual([article('1', 'A')])
+    expect(deletesSent()).toBe(0)
+  },
+)
+
 test('so it does when a known article takes over the code, and the change is tried again', async () => {
   const name = await startFlow(bySku)
   await bring(name, article('1', 'A'), article('2', 'B'))

@@ -119,7 +119,9 @@ export function claimedOutcome(tried: Tried, attempts: number, claimant: Claiman
     return { kind: 'final', ...tried, failure: failure({ code: 'DELETE_ALIKE', data }, attempts) }
   }
   if (deletes) {
-    return { kind: 'skipped', ...tried, why: { code: 'DELETE_CLAIMED', data }, forget: true }
+    const why = { code: 'DELETE_CLAIMED' as const, data }
+    const overwritten = claimant.isOverwritten ? pk : undefined
+    return { kind: 'skipped', ...tried, why, forget: true, overwritten }
   }
   const waits = failure({ code: 'DELETE_WAITS', data }, attempts)
   return { kind: 'waits', version: tried.version, failure: waits, delayMs: claimedMs }

@@ -58,8 +58,11 @@ export type Outcome =
         forget?: boolean
       })
   | (Tried & Unanswered & { kind: 'final'; failure: Failure })
-  /** The destination must not get the item. */
-  | (Tried & { kind: 'skipped'; why: Reason; forget?: boolean })
+  /**
+   * The destination must not get the item. `overwritten`: the key of another item, whose row this one has written over; the next
+   * poll sends it again.
+   */
+  | (Tried & { kind: 'skipped'; why: Reason; forget?: boolean; overwritten?: string | undefined })
   /** A delete that must not be sent yet. No attempt is counted. */
   | { kind: 'waits'; version: number; failure: Failure; delayMs: number }
   /** No attempt was made, or the service broke it off. None is counted. */

@@ -15,8 +15,10 @@ import {
   completeDelivered,
 } from '../../repositories/flows/due-deliveries.ts'
 import { insertFlowErrors } from '../../repositories/flows/flow-errors.ts'
+import { markUnread } from '../../repositories/flows/flow-items.ts'
 import { insertFormerIdentities } from '../../repositories/flows/former-identities.ts'
 import { insertItemAttempts, type NewItemAttempt } from '../../repositories/flows/item-versions.ts'
+import { forgetDigests } from '../../repositories/flows/missing-items.ts'
 import { forgetRemembered, writeRemembered } from '../../repositories/flows/remembered-values.ts'
 import { sameBody } from './attempt.ts'
 import type { QueueLog } from './delivery-worker.ts'
@@ -132,6 +134,13 @@ async function saveOutcomes(
   }
 
   await writeResults(trx, target, results, at)
+  const overwritten = group.flatMap(({ outcome }) =>
+    outcome.kind === 'skipped' && outcome.overwritten !== undefined ? [outcome.overwritten] : [],
+  )
+  if (overwritten.length > 0) {
+    await forgetDigests(trx, flow, [destination], overwritten)
+    await markUnread(trx, flow, overwritten)
+  }
   const isUnwritten = ({ pk }: ItemOutcome<Outcome>) => rows.get(pk)?.isDone !== true
   await saveRemembered(trx, target, group.filter(isUnwritten), at)
   await insertFlowErrors(

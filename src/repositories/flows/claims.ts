@@ -10,9 +10,15 @@ export type ItemClaim = { exact: string; folded: string }
 
 /**
  * Another item with the identity of an item that is to be deleted. `deletes`: its flow will delete it. Another flow never does,
- * or not while it is paused.
+ * or not while it is paused. `isOverwritten`: at this destination of the same flow the item that is to be deleted was sent after it.
  */
-export type Claimant = { flow: string; pk: string; isExact: boolean; deletes: boolean }
+export type Claimant = {
+  flow: string
+  pk: string
+  isExact: boolean
+  deletes: boolean
+  isOverwritten: boolean
+}
 
 /** The flows that run here: those that delete what they miss, and the others. */
 export type OpenFlows = { deleting: readonly string[]; keeping: readonly string[] }
@@ -32,7 +38,9 @@ export async function findClaimants(
     select own.pk as own, other.* from deliveries as own cross join lateral (
       select one.flow, one.pk, one.claim_exact = own.claim_exact as "isExact",
         one.flow = own.flow or one.flow = any(${deleting}::text[])
-          and not exists (select from flow_pause where flow_pause.flow = one.flow) as deletes
+          and not exists (select from flow_pause where flow_pause.flow = one.flow) as deletes,
+        (one.flow, one.destination, one.state) = (own.flow, own.destination, 'done')
+          and one.claim_exact = own.claim_exact and one.delivered_at <= own.delivered_at as "isOverwritten"
       from deliveries as one
       where one.claim = own.claim and one.kind = 'upsert'
         and (one.flow, one.destination, one.pk) <> (own.flow, own.destination, own.pk)
@@ -43,7 +51,7 @@ export async function findClaimants(
           select from flow_items as item
           where item.flow = one.flow and item.pk = one.pk and item.missed_scans > 0
         ))
-      order by "isExact" desc, deletes desc
+      order by "isExact" desc, "isOverwritten" desc nulls last, deletes desc
       limit 1
     ) as other
     where own.flow = ${flow} and own.destination = ${destination} and own.pk = any(${pks}::text[])`.execute(
