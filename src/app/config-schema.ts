@@ -244,22 +244,6 @@ export const settingsSchema = z.object({
     .describe(
       'PostgreSQL, direct or through a pooler in session mode; unset uses the embedded database in DATA_DIR',
     ),
-  MIGRATE_ANYWAY: plain(
-    list.pipe(
-      z.array(
-        z
-          .string()
-          .regex(
-            /^\d{4}_\w+\.sql$/,
-            'must be a comma list of migrations such as 0101_keys_without_blanks.sql',
-          ),
-      ),
-    ),
-  )
-    .optional()
-    .describe(
-      'comma list of migrations that are applied although other processes use the database, such as 0101_keys_without_blanks.sql; the message of a refused start names the migration',
-    ),
   DATA_DIR: plain(z.string())
     .prefault('./data')
     .describe('embedded database and generated secrets'),

@@ -107,7 +107,6 @@ function toConfig(given: Settings) {
     metricsToken: given.METRICS_TOKEN,
     /** undefined: the embedded database in dataDir. */
     databaseUrl: given.DATABASE_URL,
-    migrateAnyway: Object.freeze(given.MIGRATE_ANYWAY ?? []),
     dataDir: given.DATA_DIR,
     allowEmbeddedDatabase: given.ALLOW_EMBEDDED_DATABASE,
     /** The first one encrypts. undefined only with the embedded database: see secrets-file.ts. */

@@ -71,7 +71,6 @@ export async function runService(
     await refuseNewerDatabase(database.db)
     const { adminToken, encryptionKeys, secrets } = await findKeys(config, database)
     await migrate(database, {
-      anyway: config.migrateAnyway,
       log: (level, fields, message) => logger[level](fields, message),
     })
     await rememberMode(database, config)

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { sql } from 'kysely'
 import type { Database, Trx } from '../db/database.ts'
 import { listMigrations, lockMigrations, migrateWithin } from '../db/migrate.ts'
@@ -14,8 +15,6 @@ import { fixForms, insertRows, readRows, type TableDigest, Tallying } from './ta
 export type Loaded<T> = {
   header: Header
   totals: Totals
-  /** Migrations that ran after the rows were loaded: the copy is of an older version. */
-  applied: string[]
   checked: T
 }
 
@@ -23,7 +22,7 @@ export type Loaded<T> = {
  * Fills an empty database from a copy, in one transaction: if the process is killed, the database stays empty. What was
  * stored is read again and compared with the totals of the copy, and `check` runs before the commit.
  *
- * @throws CopyError when the database is not empty, when the copy is of a newer version, and when anything differs.
+ * @throws CopyError when the database is not empty, when the copy is of another version, and when anything differs.
  */
 export async function loadInto<T>(
   target: Database,
@@ -36,21 +35,20 @@ export async function loadInto<T>(
       await lockMigrations(trx)
       await requireEmpty(trx)
       const { header, totals } = await fill(trx, source)
-      const applied = await migrateWithin(trx)
       for (const { name } of await listTables(trx)) await sql`analyze ${sql.id(name)}`.execute(trx)
-      return { header, totals, applied, checked: await check(trx) }
+      return { header, totals, checked: await check(trx) }
     }),
   )
 }
 
 const namedAtMost = 5
 
-/** With a wrong address there may be tables of another program; those in `pgboss` are from an older version that ran here. */
+/** With a wrong address there may be tables of another program. */
 async function requireEmpty(trx: Trx): Promise<void> {
   const { rows } = await sql<{ name: string }>`
     select format('%I.%I', nspname, relname) as name
     from pg_class c join pg_namespace n on n.oid = relnamespace
-    where relkind in ('r', 'p', 'v', 'm', 'f', 'S') and nspname in (current_schema(), 'pgboss')
+    where relkind in ('r', 'p', 'v', 'm', 'f', 'S') and nspname = current_schema()
       and not exists (select from pg_depend where objid = c.oid and deptype = 'e')
     order by relkind = 'r' desc, 1 limit ${namedAtMost}`.execute(trx)
   if (rows.length === 0) return
@@ -108,22 +106,14 @@ async function fill(trx: Trx, source: DatabaseParts): Promise<{ header: Header; 
   }
 }
 
-/** The tables as they were when the copy was made: its rows fit no others. */
+/** The tables of this version: rows of another one fit no others. */
 async function makeTables(trx: Trx, { migrations, tables, version }: Header): Promise<void> {
-  const known = await listMigrations()
-  const unknown = migrations.filter((name) => !known.includes(name))
-  if (unknown.length > 0) {
+  if (!isDeepStrictEqual(migrations, await listMigrations())) {
     throw new CopyError(
-      `The copy was made by a newer version of the service (${version}), which knows ${unknown.join(', ')}. Install that version first`,
+      `The copy was made by another version of the service (${version}, schema ${migrations.at(-1)}). Start this version with it once, or install that one`,
     )
   }
-  const last = migrations.at(-1)
-  if (last === undefined || known[migrations.length - 1] !== last) {
-    throw new CopyError(
-      'The copy lacks migrations that should have come before its last one. Install the version that made it',
-    )
-  }
-  await migrateWithin(trx, { upTo: last })
+  await migrateWithin(trx)
   const made = await listTables(trx)
   const layout = (list: CopiedTable[]) =>
     JSON.stringify(list.map(({ name, columns }) => [name, columns]).toSorted())

@@ -17,18 +17,15 @@ export function describeHeader({ version, takenAt, migrations }: Header): string
 }
 
 /** What was copied and compared, and the exit code. */
-export function describeLoaded({
-  header,
-  totals,
-  applied,
-  checked,
-}: Loaded<ChainCheck | undefined>): { lines: string[]; code: number } {
+export function describeLoaded({ header, totals, checked }: Loaded<ChainCheck | undefined>): {
+  lines: string[]
+  code: number
+} {
   const rows = Object.values(totals.tables).reduce((sum, table) => sum + table.rows, 0)
   const lines = [
     `${rows} rows, ${describeHeader(header)}; read again from the new database and equal in every table:`,
     ...describeTables(totals),
   ]
-  if (applied.length > 0) lines.push(`Brought up to this version: ${applied.join(', ')}.`)
   if (checked && !checked.valid) {
     lines.push(
       `The audit log does not verify at entry ${checked.brokenAt}: ${checked.reason}. It was copied as it is.`,

@@ -33,7 +33,7 @@ async function rotate(config: Config, lost: readonly string[]): Promise<Rotation
   return withDatabase(databaseOf(config), async (database) => {
     await refuseNewerDatabase(database.db)
     await requireFittingKeys(database.db, { keys, source, lost })
-    if (await hasTables(database.db)) await migrate(database, { anyway: config.migrateAnyway })
+    if (await hasTables(database.db)) await migrate(database)
     return await rotateSecrets({ database, now: () => new Date(), sleep }, keys, lost)
   })
 }

@@ -52,11 +52,6 @@ export type Database = {
   maintenance<T>(work: (db: Db) => Promise<T>): Promise<T>
   /** The time of the database's own clock, in milliseconds since 1970. Only DatabaseClock uses this; other code uses DatabaseClock. */
   clockMs(): Promise<number>
-  /**
-   * The sessions of this process for queries at the server; undefined behind a pooler, which hides them. Absent for the
-   * embedded database, which no other process can use.
-   */
-  ownSessions?: () => number[] | undefined
   /** The state of the connections for queries; those that listen are not included. */
   connections(): { most: number; busy: number; idle: number; waiting: number }
   /** Whether a query is answered within 2 s. */
@@ -173,7 +168,6 @@ export function build(engine: Engine, log: Log = () => {}): Database {
         await unlimited.destroy()
       }
     },
-    ...(engine.ownSessions && { ownSessions: engine.ownSessions }),
     connections: () => {
       const pool = engine.pool?.()
       if (pool) {

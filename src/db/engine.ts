@@ -21,8 +21,6 @@ export type Engine = {
   maintenanceDialect?: () => Dialect
   /** The state of the pool; absent with a single connection, whose use is known without it. */
   pool?(): { most: number; open: number; idle: number; waiting: number }
-  /** Like Database.ownSessions. */
-  ownSessions?(): number[] | undefined
   /** Starts to listen on a channel; resolves with the function that ends it. */
   listen(channel: string, handlers: ListenerHandlers): Promise<() => Promise<void>>
   /** Notifies the listeners of a channel without a statement, if all are in this process. Never fails. */

@@ -33,20 +33,8 @@ export class NewerDatabaseError extends OperatorError {
   }
 }
 
-/** A migration must not run beside a process of an earlier version, and there may be one. */
-export class NotAloneError extends OperatorError {
-  constructor({ name, reason }: Alone, found: string, cure: string) {
-    super(
-      `${name} was not applied, since processes of the version before cannot work beside it: ${reason}. ${found}. ${cure}`,
-    )
-    this.name = 'NotAloneError'
-  }
-}
-
 type MigrateOptions = {
   folder?: string
-  /** Migrations that must not run while another process uses the database, but are applied nevertheless. */
-  anyway?: readonly string[]
   log?: Log
   sleep?: (ms: number) => Promise<unknown>
 }
@@ -55,13 +43,6 @@ const UNDEFINED_TABLE = '42P01'
 const LOCK_NOT_AVAILABLE = '55P03'
 /** Kysely's own number, so that processes of versions with Kysely's locking wait too. */
 const lockId = '3853314791062309107'
-/** The first number of locks whose second number is a session that only waits for the migrations. */
-const startingId = 1_953_066_860
-/** The beginning of a migration that must not run beside a process of an earlier version. */
-const aloneMark = /^-- alone: (.*)/
-/** A clean stop ends within this time, and processes that start together are ready within it. */
-const othersWithinMs = 20_000
-const othersEveryMs = 500
 /** A waiting lock request makes all later ones wait; a backup that reads delays both. */
 const lockWithinMs = 1_000
 const lockAgainMs = 2_000
@@ -69,10 +50,9 @@ const lockAttempts = 200
 
 /**
  * Applies the new files `NNNN_what.sql` of the folder in one transaction and returns their names. Processes that
- * start together wait for each other. Processes of the earlier version continue; a migration that they do not
- * tolerate waits up to 20 s for their end.
+ * start together wait for each other. Processes of the version before continue.
  * @throws NewerDatabaseError if the database has a migration that the folder lacks.
- * @throws NotAloneError, MigrationError.
+ * @throws MigrationError.
  */
 export async function migrate(database: Database, options: MigrateOptions = {}): Promise<string[]> {
   const { folder = migrationsFolder, log = () => {}, sleep = wait } = options
@@ -81,7 +61,7 @@ export async function migrate(database: Database, options: MigrateOptions = {}):
   return await database.maintenance(async (db) => {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await db.transaction().execute((trx) => migrateInTurn(trx, database, options))
+        return await db.transaction().execute((trx) => migrateInTurn(trx, folder))
       } catch (error) {
         const isLocked =
           error instanceof MigrationError && codeOf(error.cause) === LOCK_NOT_AVAILABLE
@@ -106,22 +86,11 @@ export async function refuseNewerDatabase(db: Db, folder = migrationsFolder): Pr
   await compareWith(folder, await readApplied(db))
 }
 
-async function migrateInTurn(
-  trx: Trx,
-  database: Database,
-  { folder = migrationsFolder, anyway = [], sleep = wait }: MigrateOptions,
-): Promise<string[]> {
+async function migrateInTurn(trx: Trx, folder: string): Promise<string[]> {
   await liftLimits(trx)
-  await sayThatWeStart(trx, database)
   await lockMigrations(trx)
-  const applied = await readAppliedWithin(trx)
-  const { pending } = await compareWith(folder, applied)
-  if (applied.length > 0) {
-    const alone = (await readAlone(folder, pending)).filter(({ name }) => !anyway.includes(name))
-    if (alone[0]) await untilAlone(trx, database, alone[0], sleep)
-  }
   await sql`set local lock_timeout = ${sql.lit(lockWithinMs)}`.execute(trx)
-  return await migrateWithin(trx, { folder })
+  return await migrateWithin(trx, folder)
 }
 
 async function readApplied(db: Db): Promise<string[]> {
@@ -134,83 +103,11 @@ async function readApplied(db: Db): Promise<string[]> {
   }
 }
 
-/** A failed statement would end the transaction. */
-async function readAppliedWithin(trx: Trx): Promise<string[]> {
-  const { rows } = await sql<{ there: boolean }>`
-    select to_regclass('kysely_migration') is not null as there`.execute(trx)
-  return rows[0]?.there ? await readApplied(trx) : []
-}
-
 async function compareWith(folder: string, applied: string[]): Promise<{ pending: string[] }> {
   const known = await listMigrations(folder)
   const unknown = applied.filter((name) => !known.includes(name))
   if (unknown.length > 0) throw new NewerDatabaseError(unknown.sort(byName))
   return { pending: known.filter((name) => !applied.includes(name)) }
-}
-
-type Alone = { name: string; reason: string }
-
-/** The migrations that must not run beside an earlier version, with the reason. */
-async function readAlone(folder: string, names: readonly string[]): Promise<Alone[]> {
-  const found: Alone[] = []
-  for (const name of names) {
-    const reason = aloneMark.exec(await readFile(`${folder}/${name}`, 'utf8'))?.[1]
-    if (reason !== undefined) found.push({ name, reason })
-  }
-  return found
-}
-
-/** Shows other processes, until the transaction ends, which sessions only wait for the migrations. */
-async function sayThatWeStart(trx: Trx, { ownSessions }: Database): Promise<void> {
-  const pids = ownSessions?.()
-  if (!pids) return
-  await sql`
-    select pg_advisory_xact_lock_shared(${sql.lit(startingId)}, pid)
-    from unnest(${pids}::int[] || pg_backend_pid()) as pid`.execute(trx)
-}
-
-/**
- * Waits until no other process uses the database.
- *
- * @throws NotAloneError when one still does, or when that cannot be determined.
- */
-async function untilAlone(
-  trx: Trx,
-  { ownSessions }: Database,
-  alone: Alone,
-  sleep: (ms: number) => Promise<unknown>,
-): Promise<void> {
-  // The embedded database has no other process.
-  if (!ownSessions) return
-  const cure = `Stop them and start again, or apply it all the same with MIGRATE_ANYWAY=${alone.name}`
-  if (!ownSessions()) {
-    throw new NotAloneError(alone, 'Behind a pooler it cannot be seen whether one still runs', cure)
-  }
-  for (let waitedMs = 0; ; waitedMs += othersEveryMs) {
-    const others = await listOthers(trx)
-    if (others.length === 0) return
-    if (waitedMs >= othersWithinMs) {
-      const found = `Sessions of other processes on this database: ${others.join('; ')}`
-      throw new NotAloneError(alone, found, cure)
-    }
-    await sleep(othersEveryMs)
-  }
-}
-
-/** Sessions of the service on this database, without those of processes that wait for the migrations. */
-async function listOthers(trx: Trx): Promise<string[]> {
-  // Within a transaction the server would return the sessions of the first query again.
-  await sql`select pg_stat_clear_snapshot()`.execute(trx)
-  const { rows } = await sql<{ said: string }>`
-    select concat_ws(' ', 'process', pid, 'from', coalesce(host(client_addr), 'this machine'), 'since', backend_start::timestamptz(0)) as said
-    from pg_stat_activity
-    where datname = current_database() and application_name = current_setting('application_name')
-      and pid not in (
-        select objid::bigint from pg_locks
-        where locktype = 'advisory' and classid::bigint = ${sql.lit(startingId)} and objsubid = 2
-          and database = (select oid from pg_database where datname = current_database()))
-    order by backend_start`.execute(trx)
-  return rows.map(({ said }) => said)
 }
 
 /**
@@ -236,20 +133,15 @@ export async function lockMigrations(trx: Trx): Promise<void> {
   await sql`select pg_advisory_xact_lock(${sql.lit(BigInt(lockId))})`.execute(trx)
 }
 
-/** Like `migrate`, inside a transaction that has the lock; only up to the named migration when `upTo` is given. */
-export async function migrateWithin(
-  trx: Trx,
-  { folder = migrationsFolder, upTo }: { folder?: string; upTo?: string } = {},
-): Promise<string[]> {
+/** Like `migrate`, inside a transaction that has the lock. */
+export async function migrateWithin(trx: Trx, folder = migrationsFolder): Promise<string[]> {
   const migrations = await readMigrations(folder)
   const migrator = new Migrator({
     db: trx,
     provider: { getMigrations: async () => migrations },
     nameComparator: byName,
   })
-  const { error, results } = await (upTo === undefined
-    ? migrator.migrateToLatest()
-    : migrator.migrateTo(upTo))
+  const { error, results } = await migrator.migrateToLatest()
   if (error !== undefined) {
     const failed = results?.find(({ status }) => status === 'Error')
     throw new MigrationError(failed?.migrationName, error)

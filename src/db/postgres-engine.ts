@@ -86,7 +86,6 @@ export async function postgresEngine(options: PostgresOptions): Promise<Engine> 
         withoutMigrationLock: true,
       }),
     pool: () => pool.figures(),
-    ownSessions: () => (pooling === 'none' ? pool.sessions() : undefined),
     listen: (channel, handlers) => listener.listen(channel, handlers),
     stop: () => listener.stop(),
     disconnect: () => pool.end(),

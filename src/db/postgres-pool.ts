@@ -20,8 +20,6 @@ export type ResilientPool = {
   /** Rejects with DatabaseUnavailableError. */
   connect(): Promise<WatchedClient>
   figures(): { most: number; open: number; idle: number; waiting: number }
-  /** The session numbers of the open connections, from the server; a pooler gives its own. */
-  sessions(): number[]
   end(): Promise<void>
 }
 
@@ -74,9 +72,6 @@ export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log):
       idle: pool.idleCount,
       waiting: pool.waitingCount,
     }),
-    // Absent from the published types.
-    sessions: () =>
-      [...clients.keys()].map((client) => (client as unknown as { processID: number }).processID),
     end: () => pool.end(),
   }
 }

@@ -431,13 +431,11 @@ export type ClosingsTable = {
   business_day: Fixed<string>
   from_at: Fixed<Date>
   to_at: Date
-  /** As requested; null in rows from before migration 0089. */
-  requested_from: Fixed<Date | null>
-  requested_to: Fixed<Date | null>
+  /** As requested. */
+  requested_from: Fixed<Date>
+  requested_to: Fixed<Date>
   /** Where the closing before it ends; null for the first one of a box or store. */
   follows_at: ColumnType<Date | null, never, Date | null>
-  /** `to_at`; null in a row from before migration 0089 that others may overlap, so none follows it. */
-  next_from: GeneratedAlways<Date | null>
   time_zone: Fixed<string>
   declared: Json<Record<string, number>>
   state: ClosingState
@@ -516,7 +514,7 @@ export type OrderOperationsTable = {
   /** The provider's ids of the order's refunds when the intent was written; null when its list was not read then. */
   refunds_before: ColumnType<string[] | null, string | null | undefined, string | null>
   created_at: Fixed<Date>
-  /** Null in rows from before migration 0116, and for operations of the service itself. */
+  /** Null for operations of the service itself. */
   asked_by: ColumnType<AskedBy | null, string | null | undefined, never>
   finished_at: Date | null
   /** A person's decision on a refund of unknown outcome. */

@@ -5,7 +5,6 @@ import { databaseReasons } from './flow-reasons/databases-reasons.ts'
 import { definitionReasons } from './flow-reasons/definition-reasons.ts'
 import { deliveryReasons } from './flow-reasons/deliveries-reasons.ts'
 import { fileReasons } from './flow-reasons/files-reasons.ts'
-import { formerReasons } from './flow-reasons/former-reasons.ts'
 import { itemReasons } from './flow-reasons/items-reasons.ts'
 import { pauseReasons } from './flow-reasons/pauses-reasons.ts'
 import { pollReasons } from './flow-reasons/polls-reasons.ts'
@@ -30,7 +29,6 @@ export const reasonTexts = {
   ...alertReasons,
   ...definitionReasons,
   ...refusalReasons,
-  ...formerReasons,
 } as const satisfies ReasonTexts
 
 type Texts = typeof reasonTexts

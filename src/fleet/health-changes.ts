@@ -4,7 +4,6 @@ import type {
   NewFleetChange,
 } from '../repositories/fleet/fleet-states.ts'
 import { type Cause, causesOfOneOrder } from './causes.ts'
-import { presentAbout, presentCause } from './former-causes.ts'
 import {
   type FleetHealth,
   type Health,
@@ -99,13 +98,15 @@ function changeOf(
   }
 }
 
-/** Rows are from this version, or from a newer one with more causes: unknown words are accepted. */
+/** A newer version may have stored a cause that this one does not have. */
+const causeOf = (stored: string | null) => stored as Cause | null
+
 export function revive(row: Pick<FleetStateRow, 'state' | 'cause' | 'since' | 'about'>): Health {
   return {
     state: row.state,
-    cause: presentCause(row.cause),
+    cause: causeOf(row.cause),
     since: row.since,
-    about: presentAbout(row.about),
+    about: row.about,
   }
 }
 
@@ -116,9 +117,7 @@ export function toChange(row: FleetChangeRow): FleetChange {
     at,
     subject: { kind, scope, name },
     from:
-      row.from_state === null
-        ? null
-        : { state: row.from_state, cause: presentCause(row.from_cause) },
-    to: { state, cause: presentCause(cause), since, about: presentAbout(about) },
+      row.from_state === null ? null : { state: row.from_state, cause: causeOf(row.from_cause) },
+    to: { state, cause: causeOf(cause), since, about },
   }
 }

@@ -99,26 +99,17 @@ function addPending(
     'Age of the oldest pending delivery, counted from the last start of sending; 0 without one and while sending is stopped',
     labels,
   )
-  // Rules and dashboards that users have made go on with the former names.
-  const formerPending = gauge('destination_owed', 'Former name of destination_pending', byState)
-  const formerOldest = gauge(
-    'destination_oldest_owed_seconds',
-    'Former name of destination_oldest_pending_seconds',
-    labels,
-  )
   for (const [flow, { destinations }] of metrics) {
     for (const { name: destination, open, sending } of destinations) {
       for (const state of ['waiting', 'delayed', 'failed'] as const) {
-        for (const one of [pending, formerPending]) {
-          one.set({ flow, destination, state }, open[state])
-        }
+        pending.set({ flow, destination, state }, open[state])
       }
       const since =
         sending.state === 'stopped'
           ? now.getTime()
           : (waitingSince(open.oldestWaitingAt, sending)?.getTime() ?? now.getTime())
       const age = Math.max(0, (now.getTime() - since) / 1000)
-      for (const one of [oldest, formerOldest]) one.set({ flow, destination }, age)
+      oldest.set({ flow, destination }, age)
     }
   }
 }

@@ -1,5 +1,4 @@
 import { actionOf, type Cause, causes } from '../fleet/causes.ts'
-import { presentAbout, presentCause } from '../fleet/former-causes.ts'
 import type { HealthState, Particulars, SubjectKind } from '../fleet/health-states.ts'
 import { messageOf } from '../fleet/health-texts.ts'
 import type { TroubleRow } from '../repositories/notifications/message-queries.ts'
@@ -134,9 +133,7 @@ const languages: Record<Locale, Words> = {
 }
 
 /** The message as channels send it. */
-export function fleetNotification(stored: FleetMessage): Notification {
-  const subjects = stored.subjects.map((one) => ({ ...one, about: presentAbout(one.about) }))
-  const message = { ...stored, cause: presentCause(stored.cause), subjects }
+export function fleetNotification(message: FleetMessage): Notification {
   const { id, at, kind } = message
   return {
     id,

@@ -13,7 +13,6 @@ import {
 } from '../../src/backup/database-parts.ts'
 import { loadInto } from '../../src/backup/fill-database.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
-import { listMigrations, migrateWithin } from '../../src/db/migrate.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
 import type { EncryptionKey } from '../../src/domain/encryption.ts'
 import { startWorker } from '../../src/flows/deliver/delivery-worker.ts'
@@ -155,7 +154,7 @@ describe('a database that is not filled from another one', () => {
     expect(await tablesOf(target)).toEqual([])
   })
 
-  test('a copy of a newer version is refused by name', async () => {
+  test('a copy of another version is refused by name', async () => {
     async function* newer(parts: DatabaseParts): AsyncGenerator<Part> {
       for await (const part of parts) {
         if (!('header' in part)) yield part
@@ -186,7 +185,7 @@ describe('a database that was filled from another one', () => {
   })
 
   test('it has every row, its sequences continue, and its audit log verifies', async () => {
-    const { totals, checked, applied } = loaded
+    const { totals, checked } = loaded
     const content = await contentOf(source)
     expect(await contentOf(target)).toEqual(content)
     expect(totals.tables.flow_polls?.rows).toBe(5_000)
@@ -194,7 +193,6 @@ describe('a database that was filled from another one', () => {
     expect(checked?.valid).toBe(true)
     const { entries = 0, unsealed = 0 } = checked ?? {}
     expect(entries + unsealed).toBe(content.activity_log?.length)
-    expect(applied).toEqual([])
     await insertStrangePoll(target)
     // What keeps the audit log append-only works again.
     await expect(sql`delete from activity_log`.execute(target.db)).rejects.toThrow()
@@ -229,26 +227,6 @@ describe('a database that was filled from another one', () => {
     expect(await contentOf(target)).toEqual(before)
   })
 })
-
-test.skipIf(!postgresUrl)(
-  `a database of an older version is migrated to this one (${needsPostgres})`,
-  async () => {
-    const old = await openEmpty()
-    const level = (await listMigrations()).filter((name) => name < '0016')
-    await old.maintenance((db) =>
-      db.transaction().execute(async (trx) => {
-        await migrateWithin(trx, { upTo: level.at(-1) ?? '' })
-      }),
-    )
-    await insertUnusualRows(old)
-    const target = await openEmpty()
-    const { applied } = await old.maintenance((db) =>
-      withDatabaseParts(db, about, (parts) => loadInto(target, parts, async () => {})),
-    )
-    expect([...level, ...applied]).toEqual(await listMigrations())
-    expect((await contentOf(target)).settings).toEqual((await contentOf(old)).settings)
-  },
-)
 
 test.skipIf(!postgresUrl)(
   `the rows of an embedded database are the same on PostgreSQL, and back (${needsPostgres})`,

@@ -424,9 +424,9 @@ test('the database refuses an overlap, a gap and a second first closing', async 
   const { db } = service.database
   const insert = (from: number, to: number, number: number) =>
     sql`insert into closings (id, client, place, number, caja_id, sucursal_id, mp_user_id, business_day, from_at, to_at,
-        time_zone, declared, state, created_at)
+        requested_from, requested_to, time_zone, declared, state, created_at)
       select gen_random_uuid(), client, place, ${number}::int, caja_id, sucursal_id, mp_user_id, business_day,
-        ${at(from)}::timestamptz, ${at(to)}::timestamptz, time_zone, '{}', 'open', created_at
+        ${at(from)}::timestamptz, ${at(to)}::timestamptz, requested_from, requested_to, time_zone, '{}', 'open', created_at
       from closings where id = ${first.id}`.execute(db)
   await expect(insert(13, 15, 100)).rejects.toMatchObject({ constraint: 'closings_follows_fkey' })
   await expect(insert(15, 16, 101)).rejects.toMatchObject({ constraint: 'closings_follows_fkey' })
@@ -442,9 +442,9 @@ test('the database refuses an overlap, a gap and a second first closing', async 
     // As two transactions that each read no closing of the place.
     await sql`alter table closings disable trigger closings_follow`.execute(trx)
     await sql`insert into closings (id, client, place, number, sucursal_id, mp_user_id, business_day, from_at, to_at,
-        next_from, time_zone, declared, state, created_at)
+        requested_from, requested_to, time_zone, declared, state, created_at)
       select gen_random_uuid(), client, place, 200, sucursal_id, mp_user_id, business_day, ${at(1)}::timestamptz,
-        ${at(2)}::timestamptz, ${at(2)}::timestamptz, time_zone, '{}', 'open', created_at
+        ${at(2)}::timestamptz, requested_from, requested_to, time_zone, '{}', 'open', created_at
       from closings where id = ${first.id}`.execute(trx)
   })
   await expect(secondFirst).rejects.toMatchObject({ constraint: 'closings_first' })

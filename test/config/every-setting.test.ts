@@ -33,7 +33,6 @@ const samples: Record<Name, readonly [good: string, bad: string]> = {
   DATABASE_URL: ['postgres://till:a/b#c@db/till', 'postgres://db'],
   DATA_DIR: [folder, '/proc/nowhere'],
   ALLOW_EMBEDDED_DATABASE: ['true', '1'],
-  MIGRATE_ANYWAY: ['0110_old_orders.sql', '0110'],
   ENCRYPTION_KEYS: [`k1:${key}`, 'k1:short'],
   PROVIDER: ['mercadopago', 'stripe'],
   OAUTH_ENROLMENT: ['invite', 'open'],

@@ -12,7 +12,6 @@ import {
   migrate,
   migrationsFolder,
   NewerDatabaseError,
-  NotAloneError,
 } from '../../src/db/migrate.ts'
 import { writeOperatorMessage } from '../../src/errors/operator-error.ts'
 import { nameInRun, needsPostgres, postgresUrl } from '../support/database.ts'
@@ -142,80 +141,12 @@ describe.skipIf(!postgresUrl)(`beside other processes (${needsPostgres})`, () =>
     await rm(folder, { recursive: true })
   })
   const add = (file: string, text: string) => writeFile(join(folder, file), text)
-  const open = () => openDatabase({ databaseUrl: urlOf(server, name) })
   const columns = async () => {
     const { rows } = await sql<{ name: string }>`
       select column_name as name from information_schema.columns where table_name = 'sold'
       order by ordinal_position`.execute(database.db)
     return rows.map(({ name }) => name)
   }
-
-  test('a migration that breaks other processes is refused while one runs; the error names it and what to do', async () => {
-    await add('0002_alone.sql', '-- alone: they write n\nalter table sold rename n to cents;')
-    const other = await open()
-    const sleeps: number[] = []
-    const sleep = async (ms: number) => sleeps.push(ms)
-    const error = await migrate(database, { folder, sleep }).catch((reason: unknown) => reason)
-    expect(error).toBeInstanceOf(NotAloneError)
-    const [pid] = other.ownSessions?.() ?? []
-    expect((error as Error).message).toMatch(
-      new RegExp(
-        `^0002_alone\\.sql was not applied.*: they write n\\. .*process ${pid} from .* since .*MIGRATE_ANYWAY=0002_alone\\.sql`,
-      ),
-    )
-    expect((error as Error).message).not.toContain(String(database.ownSessions?.()?.[0]))
-    // A process that was told to stop takes this long at most.
-    expect(sleeps.reduce((sum, ms) => sum + ms, 0)).toBe(20_000)
-    expect(await columns()).toEqual(['n'])
-
-    const otherName = migrate(database, { folder, sleep, anyway: ['0001_first.sql'] })
-    await expect(otherName).rejects.toBeInstanceOf(NotAloneError)
-    expect(await migrate(database, { folder, sleep, anyway: ['0002_alone.sql'] })).toEqual([
-      '0002_alone.sql',
-    ])
-    expect(await columns()).toEqual(['cents'])
-    await other.close()
-  })
-
-  test('it waits for a process that is about to stop, and for no other', async () => {
-    await add('0002_plain.sql', 'alter table sold add column a int;')
-    const other = await open()
-    const never = async () => expect.unreachable('it waited')
-    expect(await migrate(database, { folder, sleep: never })).toEqual(['0002_plain.sql'])
-    await add('0003_alone.sql', '-- alone: b\nalter table sold add column b int;')
-    const sleep = async () => other.close()
-    expect(await migrate(database, { folder, sleep })).toEqual(['0003_alone.sql'])
-    expect(await columns()).toEqual(['n', 'a', 'b'])
-  })
-
-  test('processes that start together do not block each other', async () => {
-    await add('0002_alone.sql', '-- alone: a\nalter table sold add column a int;')
-    const twin = await open()
-    const begun = Promise.withResolvers<void>()
-    // The first one finds the second before that has come to its migrations.
-    const first = migrate(database, { folder, sleep: () => begun.promise })
-    await expect
-      .poll(
-        async () =>
-          (await sql`select from pg_locks where locktype = 'advisory' and granted`.execute(twin.db))
-            .rows.length,
-      )
-      .toBeGreaterThan(0)
-    const second = migrate(twin, { folder })
-    await expect
-      .poll(
-        async () =>
-          (
-            await sql`select from pg_locks where locktype = 'advisory' and not granted`.execute(
-              database.db,
-            )
-          ).rows.length,
-      )
-      .toBe(1)
-    begun.resolve()
-    expect(await Promise.all([first, second])).toEqual([['0002_alone.sql'], []])
-    await twin.close()
-  })
 
   test('other processes use a table that is to be changed while a query reads it', async () => {
     await add('0002_index.sql', 'alter table sold add column a int;')

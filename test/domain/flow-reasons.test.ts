@@ -43,7 +43,6 @@ const alike = new Set<string>([
   'KEY_AND_PROBLEM',
   'KIND_NULL',
   'PRIVATE_KEY_UNREADABLE',
-  'REMOVED_KEY, what to do',
   'SAID',
   'THE_ITEMS',
 ])
@@ -103,14 +102,6 @@ test('the texts of a reason can be replaced, also in nested reasons', () => {
     text.replace('secret', '***'),
   )
   expect(sentenceOf(why, 'en')).toBe('***.csv a ***')
-})
-
-test('reasons stored by earlier versions are shown', () => {
-  const said = 'file source: a.csv is empty'
-  expect(sentenceOf({ code: 'SOURCE_FAILED', data: { said } }, 'en')).toBe(said)
-  expect(sentenceOf({ code: 'FILE_NOT_WRITABLE', data: { said: 'EACCES' } }, 'es')).toContain(
-    'EACCES',
-  )
 })
 
 test('a problem of a definition has a suggestion in both languages', () => {

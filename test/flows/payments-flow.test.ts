@@ -277,6 +277,8 @@ test('every closing reaches the destination, and again after its signature', asy
       business_day: '2026-11-20',
       from_at: new Date('2026-11-20T03:00:00Z'),
       to_at: new Date('2026-11-21T03:00:00Z'),
+      requested_from: new Date('2026-11-20T03:00:00Z'),
+      requested_to: new Date('2026-11-21T03:00:00Z'),
       time_zone: 'America/Argentina/Buenos_Aires',
       declared: '{}',
       state: 'agreed',

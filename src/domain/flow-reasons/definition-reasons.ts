@@ -884,41 +884,6 @@ export const definitionReasons = {
   },
 
   // What earlier versions had.
-  REMOVED_KEY: {
-    en: '{value} is no longer supported',
-    es: '{value} ya no se admite',
-    hint: { en: '{instead}', es: '{instead}' },
-  },
-  THIS_KEY: { en: 'this key', es: 'esta clave' },
-  INSTEAD_OF_WAKE_ON: {
-    en: 'choose a short pollInterval, or let the ERP call POST /sync/:flow/:pk',
-    es: 'elegí un pollInterval corto, o que el ERP llame a POST /sync/:flow/:pk',
-  },
-  INSTEAD_OF_WINDOWS: {
-    en: 'use one window, or a schedule whose cron names the hours',
-    es: 'usá una window, o un schedule cuyo cron nombre las horas',
-  },
-  INSTEAD_OF_FOOTER: {
-    en: 'let a marker file say that the file is whole (ready), and leave that line out by item.filter',
-    es: 'que un archivo de marca diga que el archivo está completo (ready), y dejá esa línea afuera con item.filter',
-  },
-  INSTEAD_OF_UNENDED_AFTER: {
-    en: 'leave it out: it is 15 minutes, and a marker file (ready) says sooner that the file is whole',
-    es: 'sacalo: son 15 minutos, y un archivo de marca (ready) dice antes que el archivo está completo',
-  },
-  INSTEAD_OF_ORACLE: {
-    en: 'let the ERP answer by HTTP or write a file: source.type http, file or sftp',
-    es: 'que el ERP responda por HTTP o escriba un archivo: source.type http, file o sftp',
-  },
-  INSTEAD_OF_DRIFT: {
-    en: 'leave it out: a poll fails by itself, and sends nothing, when no record has a field that key, cursor, filter or mapping use',
-    es: 'sacalo: una lectura falla sola, y no envía nada, cuando ningún registro tiene un campo que usan la clave, el cursor, el filtro o la conversión',
-  },
-  INSTEAD_OF_ON_DEGRADED: {
-    en: 'leave it out: the receivers under alerts.onJobFailed get these alerts without a setting, about the source, polls, lost access and failing or late destinations',
-    es: 'sacalo: los destinatarios de alerts.onJobFailed reciben estos avisos sin configurar nada: del origen, de las lecturas, de accesos perdidos y de destinos que fallan o se atrasan',
-  },
-
   // Files of definitions.
   FILE_NO_GROUP: {
     en: 'is not a group of keys',

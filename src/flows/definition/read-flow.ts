@@ -7,7 +7,6 @@ import { firstFindings, type Path, type PathFinding, type PlacedFinding } from '
 import type { FlowContext } from './flow-context.ts'
 import { type Connections, isGroup, loadConnections } from './named-connections.ts'
 import { problemOf } from './problem-view.ts'
-import { besideRemoved, removedFindings } from './removed-keys.ts'
 import { addressFindings } from './rules-addresses.ts'
 import { destinationFindings } from './rules-destinations.ts'
 import { expressionFindings } from './rules-expressions.ts'
@@ -73,10 +72,10 @@ function readFlow(
     connected.findings.some(({ path: at }) => isDeepStrictEqual(partOf(at), partOf(path)))
   const findings = [...connected.findings, ...others.filter((finding) => !isOfUnconnected(finding))]
   if (!flow || findings.length > 0) {
-    const removed = removedFindings(yaml.value)
-    const all = [...removed, ...besideRemoved(findings, removed)]
     return refuse(
-      all.map((finding) => placed({ ...finding, path: connected.writtenAt(finding.path) }, yaml)),
+      findings.map((finding) =>
+        placed({ ...finding, path: connected.writtenAt(finding.path) }, yaml),
+      ),
     )
   }
   return {

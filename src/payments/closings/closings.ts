@@ -137,7 +137,7 @@ export async function countClosing(
   return untilNotRaced(deps, async (trx) => {
     const last = await findLastClosing(trx, closing)
     const { requested_to: end, to_at: to } = closing
-    const isOver = last?.id !== id || end === null || end <= to
+    const isOver = last?.id !== id || end <= to
     const until = isOver ? to : end < now ? end : now
     return countAgain(deps, trx, closing, { until, declared, actor })
   })

@@ -27,7 +27,7 @@ const raced: readonly (string | undefined)[] = [
   'closings_first',
   'closings_follows_key',
   'closings_follows_fkey',
-  'closings_next_key',
+  'closings_client_place_to_at_key',
 ]
 
 /** Whether a change of a closing failed because of a simultaneous one of its place. */
@@ -103,24 +103,15 @@ export async function findLastClosing(
   trx: Trx,
   place: ClosingPlace,
 ): Promise<ClosingRow | undefined> {
-  return ofPlace(trx, place)
-    .where('next_from', 'is not', null)
-    .orderBy('next_from', 'desc')
-    .limit(1)
-    .executeTakeFirst()
+  return ofPlace(trx, place).orderBy('to_at', 'desc').limit(1).executeTakeFirst()
 }
 
-/** The closing that another one may come before; none where the earliest one may overlap others. */
+/** The closing that another one may come before. */
 export async function findFirstClosing(
   trx: Trx,
   place: ClosingPlace,
 ): Promise<ClosingRow | undefined> {
-  const first = await ofPlace(trx, place)
-    .orderBy('from_at')
-    .orderBy('number')
-    .limit(1)
-    .executeTakeFirst()
-  return first?.next_from && first.follows_at === null ? first : undefined
+  return ofPlace(trx, place).where('follows_at', 'is', null).executeTakeFirst()
 }
 
 /** The first closing of a place that ends after a moment. */
@@ -137,14 +128,11 @@ export async function findClosingEndingAfter(
     .executeTakeFirst()
 }
 
-/**
- * The last closing of a place that was requested for this time, or covers it. A closing older than stored requests
- * belongs to its day if it begins with the day.
- */
+/** The last closing of a place that was requested for this time, or covers it. */
 export async function findRequestedClosing(
   trx: Trx,
   place: ClosingPlace,
-  span: { businessDay: string; isDay: boolean; from: Date; to: Date; until: Date },
+  span: { from: Date; to: Date; until: Date },
 ): Promise<ClosingRow | undefined> {
   const { from, to, until } = span
   return ofPlace(trx, place)
@@ -152,13 +140,6 @@ export async function findRequestedClosing(
       eb.or([
         eb.and([eb('requested_from', '=', from), eb('requested_to', '=', to)]),
         eb.and([eb('from_at', '=', from), eb('to_at', '=', until)]),
-        eb.and([
-          eb.val(span.isDay),
-          eb('requested_to', 'is', null),
-          eb('business_day', '=', sql<string>`${span.businessDay}::date`),
-          eb('from_at', '=', from),
-          eb('to_at', '<=', to),
-        ]),
       ]),
     )
     .orderBy('to_at', 'desc')

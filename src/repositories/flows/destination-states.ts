@@ -1,4 +1,4 @@
-import { type Insertable, type Selectable, sql } from 'kysely'
+import type { Insertable, Selectable } from 'kysely'
 import type { Db } from '../../db/database.ts'
 import type { DestinationStatesTable } from '../../db/tables.ts'
 import type { DeliveryTarget } from './deliveries.ts'
@@ -6,13 +6,9 @@ import type { DeliveryTarget } from './deliveries.ts'
 export type DestinationStateRow = Selectable<DestinationStatesTable>
 export type NewDestinationState = Insertable<DestinationStatesTable>
 
-/** Every destination that gets nothing, or gets deliveries slower than it could; of all flows, or of one. */
+/** Every destination that gets nothing; of all flows, or of one. */
 export async function listDestinationStates(db: Db, flow?: string): Promise<DestinationStateRow[]> {
-  const query = db
-    .selectFrom('destination_states')
-    .selectAll()
-    // A process of the previous version may still write it.
-    .where(sql<boolean>`state <> 'slowed'`)
+  const query = db.selectFrom('destination_states').selectAll()
   return (flow === undefined ? query : query.where('flow', '=', flow)).execute()
 }
 

@@ -233,10 +233,8 @@ const closingFields = {
   time_zone: z.string(),
   from: Timestamp.describe('Where the closing before it ended'),
   to: Timestamp,
-  requested_from: Timestamp.nullable().describe(
-    'As it was requested, a day from midnight to midnight; null: not kept at that time',
-  ),
-  requested_to: Timestamp.nullable(),
+  requested_from: Timestamp.describe('As it was requested, a day from midnight to midnight'),
+  requested_to: Timestamp,
   read_at: Timestamp.nullable().describe('When the first page of the comparison was asked for'),
   next_check_at: Timestamp.nullable().describe('When the service compares it next; null: never'),
   totals: Totals.nullable().describe('null until it was compared'),

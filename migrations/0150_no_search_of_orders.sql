@@ -1,2 +1,0 @@
--- contract: of 0018_adopted_orders.sql
-drop table order_searches;
