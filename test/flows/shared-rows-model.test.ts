@@ -123,6 +123,8 @@ async function createWorld({ secondDeletes, folds }: Rules) {
   const rowKey = (sku: string) => (folds ? sku.toLowerCase() : sku)
   /** By flow and row: several of its items were there, and the last one that was sent counts. */
   const doubled = new Set<string>()
+  /** By item, the row that its delivery names. */
+  const known = new Map<string, string>()
   let weather = 'fine'
 
   const makeFlow = async (name: string, deletes: boolean) => {
@@ -172,21 +174,27 @@ async function createWorld({ secondDeletes, folds }: Rules) {
         for (const { pk, payload } of earlier)
           if (payload?.sku === sku) problems.push(`the delete of ${item} goes before ${pk}`)
       }
-      if (weather === 'silent') return down
+      const was = known.get(item)
+      if (weather === 'silent') {
+        // The attempt may have arrived, so its row counts as the item's.
+        if (job.kind === 'upsert' && was === undefined) known.set(item, rowKey(sku))
+        return down
+      }
       if (weather === 'refuses') return invalid
       if (job.kind === 'delete') remove(item, sku)
       else {
         const before = [...shop.values()].find(({ items }) => items.has(item))
         const row = shop.get(rowKey(sku)) ?? { values: new Map(), items: new Set(), isLeft: false }
-        const isMoved = before !== undefined && before !== row
+        const isMoved = was !== undefined && was !== rowKey(sku)
         row.values.set(name, value)
         shop.set(rowKey(sku), row)
         // Of another code in doubt nothing is known: the item counts for its former row, and the next attempt writes this one again.
         if (isMoved && weather === 'lost') row.isLeft = true
         else {
-          if (isMoved) before.isLeft = true
+          if (before && before !== row) before.isLeft = true
           before?.items.delete(item)
           row.items.add(item)
+          known.set(item, rowKey(sku))
         }
         const own = [...row.items].filter((one) => one.startsWith(`${name}/`))
         if (own.length > 1) doubled.add(`${name} ${rowKey(sku)}`)
@@ -234,6 +242,7 @@ async function createWorld({ secondDeletes, folds }: Rules) {
     const taken = alive.filter((one) => one !== item && row?.items.has(one))
     if (taken.length > 0) problems.push(`the delete of ${item} takes the row of ${taken.join()}`)
     shop.delete(rowKey(sku))
+    known.delete(item)
     for (const { name } of both()) doubled.delete(`${name} ${rowKey(sku)}`)
   }
   const first = await makeFlow(`${table}_first`, true)
