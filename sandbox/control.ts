@@ -25,7 +25,7 @@ import { pairTerminal } from './pairing.ts'
 import { actOnPayment } from './payment-refunds.ts'
 import { searchReach } from './payments.ts'
 import { addPayments } from './payments-without-order.ts'
-import { applicationOf, type Context, oddLists } from './sandbox-context.ts'
+import { applicationOf, type Context } from './sandbox-context.ts'
 import { createSeller, revokeSeller } from './sellers.ts'
 import { siteIds } from './sites.ts'
 import { showState } from './state-view.ts'
@@ -140,13 +140,6 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     return { terminal_id: id, pending }
   })
 
-  // Rows that a list of an account shows before the real ones.
-  app.put('/_sandbox/odd-rows', (request) => {
-    const call = readCall(OddRows, fieldsOf(request.body))
-    ctx.oddRows.set(`${call.user_id} ${call.list}`, call.rows)
-    return call
-  })
-
   app.put('/_sandbox/keys', (request) => {
     ctx.keyMemoryMs = readCall(Keys, request.body).memory_ms
     return { memory_ms: ctx.keyMemoryMs }
@@ -208,11 +201,6 @@ const Tokens = z.object({
   without_refresh: z.boolean('must be boolean'),
 })
 const Prints = z.object({ terminal_id: anything, pending: z.boolean('must be boolean') })
-const OddRows = z.object({
-  user_id: anything,
-  list: oneOf(oddLists),
-  rows: z.array(z.unknown(), 'must be a list'),
-})
 const NewUser = z.object({
   id: positiveNumber.optional(),
   nickname: z.string('must be a string').optional(),

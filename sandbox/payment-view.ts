@@ -23,8 +23,6 @@ export type PaymentEntry = {
   createdAt: number
   updatedAt: number
   refunds: PaymentRefund[]
-  odd?: Record<string, unknown>
-  shownAt?: number
 }
 
 /** All payments of a seller. An order has one after the first attempt of its buyer, and more when it was paid again. */
@@ -142,7 +140,6 @@ export function showPaymentEntry(ctx: Context, entry: PaymentEntry): Record<stri
     pos_id: entry.posId === null ? null : String(entry.posId),
     store_id: entry.storeId === null ? null : String(entry.storeId),
     live_mode: ctx.state.tables.sellers.get(String(entry.userId))?.liveMode ?? false,
-    ...entry.odd,
   }
 }
 

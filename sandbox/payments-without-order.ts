@@ -5,7 +5,6 @@ import {
   ControlError,
   dateMs,
   field,
-  odd,
   oneOf,
   positiveNumber,
   readCall,
@@ -30,8 +29,6 @@ const NewPayment = z.strictObject(
     payment_method_type: oneOf(paymentTypes).optional(),
     payment_method_id: z.coerce.string().optional(),
     installments: z.int().optional().catch(undefined),
-    shown_after_ms: positiveNumber.optional(),
-    odd,
   },
   'send a JSON object, or a list of them',
 )
@@ -86,7 +83,5 @@ function readPayment(
     createdAt: at,
     updatedAt: at,
     refunds: [],
-    ...(call.odd && { odd: call.odd }),
-    ...(call.shown_after_ms !== undefined && { shownAt: at + call.shown_after_ms }),
   }
 }

@@ -48,7 +48,6 @@ function searchPayments(ctx: Context, seller: Seller, query: unknown): object {
   const found = paymentsOf(ctx, seller.id).filter(
     (entry) =>
       entry.createdAt <= newest &&
-      (entry.shownAt ?? 0) <= ctx.nowMs() &&
       timeOf(entry) >= from &&
       timeOf(entry) <= to &&
       timeOf(entry) <= newest &&

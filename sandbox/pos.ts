@@ -7,7 +7,7 @@ import { pageOf, readPage } from './page.ts'
 import { type Generation, type PosFields, posV1 } from './pos-v1.ts'
 import { posV2 } from './pos-v2.ts'
 import type { Change, Pos, Seller, Store, Terminal } from './rows.ts'
-import { type Context, oddRowsOf } from './sandbox-context.ts'
+import type { Context } from './sandbox-context.ts'
 import { mergeChanges } from './sandbox-state.ts'
 
 const filters = ['external_id', 'external_store_id', 'store_id', 'category']
@@ -57,7 +57,7 @@ function generationRoutes(app: FastifyInstance, ctx: Context, generation: Genera
         fits('store_id', pos.storeId) &&
         fits('category', pos.category),
     )
-    return pageOf(page, [...oddRowsOf(ctx, seller.id, 'pos'), ...found.map(show)])
+    return pageOf(page, found.map(show))
   })
 
   app.get<PosPath>(`${base}/:id`, (request) => {

@@ -77,10 +77,7 @@ export function reportCsv(
   }
   const lines = inTime
     .toSorted((a, b) => a.at - b.at)
-    .map(({ values }) => columns.map((name) => cell(values[name] ?? '')))
-    .map((cells, index) =>
-      (index + 1 === config.damaged_row ? cells.slice(0, 3) : cells).join(separator),
-    )
+    .map(({ values }) => columns.map((name) => cell(values[name] ?? '')).join(separator))
   return [columns.join(separator), ...lines, ''].join('\r\n')
 }
 

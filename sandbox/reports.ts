@@ -26,7 +26,6 @@ export function reportRoutes(app: FastifyInstance, ctx: Context): void {
 
     app.post(base, (request, reply) => {
       const seller = authenticate(ctx, request)
-      if (configOf(ctx, seller, kind).not_created) return reply.code(203).send({ id: newNumber(9) })
       const report = orderReport(ctx, seller, kind, request.body)
       return reply.code(202).send({ id: report.id, status: 'pending' })
     })
@@ -35,15 +34,14 @@ export function reportRoutes(app: FastifyInstance, ctx: Context): void {
       const seller = authenticate(ctx, request)
       const report = ctx.state.tables.reports.get(request.params.id)
       if (report?.userId !== seller.id || report.kind !== kind) throw noReport()
-      const { making = 'pending', made = 'processed' } = report.config.words ?? {}
       return isMade(ctx, report)
-        ? { id: report.id, status: made, file_name: report.fileName }
-        : { id: report.id, status: making }
+        ? { id: report.id, status: 'processed', file_name: report.fileName }
+        : { id: report.id, status: 'pending' }
     })
 
     app.get(`${base}/list`, (request) => {
       const seller = authenticate(ctx, request)
-      const made = [...ctx.state.tables.reports.values()]
+      return [...ctx.state.tables.reports.values()]
         .filter((one) => one.userId === seller.id && one.kind === kind && isMade(ctx, one))
         .map((one) => ({
           id: one.id,
@@ -55,7 +53,6 @@ export function reportRoutes(app: FastifyInstance, ctx: Context): void {
           created_from: 'manual',
         }))
         .reverse()
-      return [...(ctx.state.tables.reportConfigs.get(`${seller.id}:${kind}`)?.list ?? []), ...made]
     })
 
     app.get<{ Params: { name: string } }>(`${base}/:name`, (request, reply) => {
@@ -112,7 +109,7 @@ function orderReport(ctx: Context, seller: Seller, kind: ReportKind, body: unkno
     kind,
     beginMs,
     endMs: endOfDay(endMs, config.display_timezone),
-    fileName: `${config.file_name_prefix ?? kind}-${id}.${config.file_type ?? 'csv'}`,
+    fileName: `${config.file_name_prefix ?? kind}-${id}.csv`,
     createdAt: ctx.nowMs(),
     config,
   }

@@ -141,10 +141,6 @@ export type PaymentWithoutOrder = {
   createdAt: number
   updatedAt: number
   refunds: PaymentRefund[]
-  /** Members that replace those of the payment in answers, for invalid rows. */
-  odd?: Record<string, unknown>
-  /** The search does not show it before that time, in milliseconds. */
-  shownAt?: number
 }
 
 /** A refund of a payment without an order. One that is `in_process` ends as `ends` at `endsAt`, or by an action. */
@@ -254,16 +250,6 @@ export type ReportConfig = {
   file_name_prefix?: string
   /** Sandbox only: the form of JSON cells. Real files have all of them. */
   json_cells?: 'bare' | 'doubled' | 'undoubled'
-  /** Sandbox only: entries that the list shows before the real ones. */
-  list?: unknown[]
-  /** Sandbox only: an order is answered 203, and nothing is created. */
-  not_created?: boolean
-  /** Sandbox only: the states of a task before and after its file exists. */
-  words?: { making?: string; made?: string }
-  /** Sandbox only: the extension of the file's name. */
-  file_type?: 'csv' | 'xlsx'
-  /** Sandbox only: the row, counted from 1, that is cut in its middle. */
-  damaged_row?: number
 }
 
 /** An ordered report, with the configuration of that time. */

@@ -56,8 +56,6 @@ export type Context = {
     total_step: number
     drift: number
   }
-  /** Rows that lists show before the real ones, by account and list, for invalid rows. */
-  oddRows: Map<string, unknown[]>
   /** Terminals with a print that is not done: they accept no order. */
   prints: Set<string>
   /** Accounts whose token answers have no refresh token. */
@@ -67,14 +65,6 @@ export type Context = {
   /** Runs the scheduler now, after something became due. */
   wake: () => void
 }
-
-/** The rows that a list of an account shows first. */
-export function oddRowsOf(ctx: Context, userId: number, list: OddList): unknown[] {
-  return ctx.oddRows.get(`${userId} ${list}`) ?? []
-}
-
-export const oddLists = ['terminals', 'stores', 'pos'] as const
-export type OddList = (typeof oddLists)[number]
 
 export function applicationOf(ctx: Context): Application {
   const application = ctx.state.tables.application.get('app')

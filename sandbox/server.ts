@@ -105,7 +105,6 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       arriving: new Set(),
       arrivals: Promise.resolve(),
       hanging: new Set(),
-      oddRows: new Map(),
       prints: new Set(),
       withoutRefresh: new Set(),
       onHang: options.onHang ?? (() => {}),

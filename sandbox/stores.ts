@@ -4,7 +4,7 @@ import { apiError } from './errors.ts'
 import { newFreeNumber } from './ids.ts'
 import { pageOf, readPage } from './page.ts'
 import type { Seller, Store } from './rows.ts'
-import { type Context, oddRowsOf } from './sandbox-context.ts'
+import type { Context } from './sandbox-context.ts'
 import { readStoreBody } from './store-body.ts'
 
 type UserPath = { Params: { user_id: string } }
@@ -36,7 +36,7 @@ export function storeRoutes(app: FastifyInstance, ctx: Context): void {
     const found = [...stores.values()].filter(
       (store) => store.userId === seller.id && (wanted ?? store.externalId) === store.externalId,
     )
-    return pageOf(page, [...oddRowsOf(ctx, seller.id, 'stores'), ...found.map(showStore)])
+    return pageOf(page, found.map(showStore))
   })
 
   app.get<{ Params: { id: string } }>('/stores/:id', (request) => {

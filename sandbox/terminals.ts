@@ -4,7 +4,7 @@ import { authenticate } from './auth.ts'
 import { apiError } from './errors.ts'
 import { oneText } from './form.ts'
 import type { OperatingMode, Seller, Terminal } from './rows.ts'
-import { type Context, oddRowsOf } from './sandbox-context.ts'
+import type { Context } from './sandbox-context.ts'
 import { isRecord, readBody, single, text } from './validation-errors.ts'
 
 function whole(fallback: number, low: number) {
@@ -41,10 +41,9 @@ export function terminalRoutes(app: FastifyInstance, ctx: Context): void {
       .map((terminal) => showTerminal(ctx, terminal))
       .filter((shown) => posId === undefined || String(shown.pos_id) === posId)
       .filter((shown) => storeId === undefined || shown.store_id === storeId)
-    const rows = [...oddRowsOf(ctx, seller.id, 'terminals'), ...found]
     return {
-      data: { terminals: rows.slice(offset, offset + limit) },
-      paging: { total: rows.length, offset, limit },
+      data: { terminals: found.slice(offset, offset + limit) },
+      paging: { total: found.length, offset, limit },
     }
   })
 

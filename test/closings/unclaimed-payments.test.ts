@@ -10,20 +10,23 @@ import {
   setFaults,
   sweepAfter,
 } from '../support/money.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { startWithOddPayments } from '../support/odd-payments.ts'
+import type { TestService } from '../support/service.ts'
 import { act, asAdmin, call, charge, readOrder, sandboxCall, type Till } from '../support/till.ts'
 import { close, openClosing, readClosing, sell, typeCharge, watchAfter } from './shop-day.ts'
 
+let started: Awaited<ReturnType<typeof startWithOddPayments>>
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService()
+  started = await startWithOddPayments()
+  service = started.service
 })
 beforeEach(async () => {
   await clearFaults(service)
   await sandboxCall(service, 'PUT', '/_sandbox/index', {})
 })
 afterEach(() => retireShops(service))
-afterAll(() => service.stop())
+afterAll(() => started.stop())
 
 const refunding = { path: '^/v1/payments/[0-9]+/refunds$', method: 'POST' }
 
@@ -317,9 +320,11 @@ test('a charge that the search shows a day late is found by the daily read', asy
   const till = await openOwnShop(service, 'late shown')
   await sell(service, till, 'A-1')
   await watchAfter(service, 5 * 60_000)
-  await typeCharge(service, till, { shown_after_ms: 25 * 3_600_000 })
+  const id = await typeCharge(service, till)
+  started.shownAs.set(id, null)
   for (let hour = 0; hour < 25; hour += 1) await watchAfter(service, 3_600_000)
   expect((await orphansOf(till)).total).toBe(0)
+  started.shownAs.delete(id)
   for (let hour = 0; hour < 25; hour += 1) await watchAfter(service, 3_600_000)
   expect((await orphansOf(till)).total).toBe(1)
 })
@@ -330,12 +335,13 @@ test('a charge without box and store is unclaimed at the box of its terminal', a
   const { terminal_id: terminalId } = (await readOrder(service, till, orderId)).json()
   const [, serial] = String(terminalId).split('__')
   const nowhere = { pos_id: null, store_id: null }
-  const at = (device: object) => ({
-    odd: { ...nowhere, point_of_interaction: { type: 'POINT', device } },
-  })
-  await typeCharge(service, till, at({ serial_number: serial }))
-  await typeCharge(service, till, { odd: { ...nowhere, additional_info: { poi_id: serial } } })
-  await typeCharge(service, till, at({ serial_number: 'of another shop' }))
+  for (const members of [
+    { point_of_interaction: { type: 'POINT', device: { serial_number: serial } } },
+    { additional_info: { poi_id: serial } },
+    { point_of_interaction: { type: 'POINT', device: { serial_number: 'of another shop' } } },
+  ]) {
+    started.shownAs.set(await typeCharge(service, till), { ...nowhere, ...members })
+  }
   await watchAfter(service, 5 * 60_000)
   const { orphans } = await orphansOf(till)
   expect(orphans.map((one: { caja_id: string }) => one.caja_id)).toEqual(['CAJA-1', 'CAJA-1'])
@@ -346,7 +352,8 @@ test('a page of payments that is too large is asked for again with fewer of them
   await sell(service, till, 'A-1')
   // 40 of them are 2.4 MB, and an answer is read up to 1 MiB.
   for (let count = 0; count < 40; count += 1) {
-    await typeCharge(service, till, { odd: { description: 'x'.repeat(60_000) } })
+    const id = await typeCharge(service, till)
+    started.shownAs.set(id, { description: 'x'.repeat(60_000) })
   }
   await watchAfter(service, 5 * 60_000)
   expect((await orphansOf(till)).total).toBe(40)

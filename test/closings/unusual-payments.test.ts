@@ -2,19 +2,36 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { asClientName } from '../../src/domain/client-name.ts'
 import { openHttpReceiver } from '../notifications/receivers.ts'
 import { openOwnShop, retireShops } from '../support/money.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { startWithOddPayments } from '../support/odd-payments.ts'
+import type { TestService } from '../support/service.ts'
 import { asAdmin, call, type Till } from '../support/till.ts'
 import { close, readClosing, sell, typeCharge, untilMorning, watchAfter } from './shop-day.ts'
 
+type Started = Awaited<ReturnType<typeof startWithOddPayments>>
+
+let started: Started
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService()
+  started = await startWithOddPayments()
+  service = started.service
 })
 beforeEach(() => untilMorning(service))
 afterEach(() => retireShops(service))
-afterAll(() => service.stop())
+afterAll(() => started.stop())
 
 const dayMs = 86_400_000
+
+/** A typed charge that the provider shows with other members. */
+async function typeOdd(
+  till: Till,
+  members: Record<string, unknown>,
+  fields: Record<string, unknown> = {},
+  { service: at, shownAs }: Started = started,
+): Promise<string> {
+  const id = await typeCharge(at, till, fields)
+  shownAs.set(id, members)
+  return id
+}
 
 async function paymentsOf(till: Till) {
   return service.database.db
@@ -44,7 +61,7 @@ test.each(unreadable)(
   async (name, odd, why) => {
     const till = await openOwnShop(service, `odd ${name}`)
     await sell(service, till, 'A-1')
-    await typeCharge(service, till, { odd })
+    await typeOdd(till, odd)
     await sell(service, till, 'A-2')
     const closing = await close(service, till)
     expect(closing).toMatchObject({
@@ -70,7 +87,7 @@ test.each([
 ])('a row with %s is stored, and its page with it', async (name, odd) => {
   const till = await openOwnShop(service, `stored ${name}`)
   await sell(service, till, 'A-1')
-  const paymentId = await typeCharge(service, till, { odd })
+  const paymentId = await typeOdd(till, odd)
   const { state, lines, totals } = await close(service, till)
   expect([state, totals.there.count]).toEqual(['differs', 2])
   expect(lines).toMatchObject([{ kind: 'missing_here', payment_id: paymentId }])
@@ -80,7 +97,7 @@ test('a payment that a page contains twice is counted once', async () => {
   const till = await openOwnShop(service, 'twice')
   await sell(service, till, 'A-1')
   const paymentId = await typeCharge(service, till)
-  await typeCharge(service, till, { odd: { id: Number(paymentId) } })
+  await typeOdd(till, { id: Number(paymentId) })
   const { state, lines, totals } = await close(service, till)
   expect([state, totals.there.count]).toEqual(['differs', 2])
   expect(lines).toMatchObject([{ kind: 'missing_here', payment_id: paymentId }])
@@ -89,10 +106,7 @@ test('a payment that a page contains twice is counted once', async () => {
 test('a rejected payment without a date makes no difference', async () => {
   const till = await openOwnShop(service, 'rejected')
   await sell(service, till, 'A-1')
-  await typeCharge(service, till, {
-    status: 'rejected',
-    odd: { date_created: null, date_approved: null },
-  })
+  await typeOdd(till, { date_created: null, date_approved: null }, { status: 'rejected' })
   expect(await close(service, till)).toMatchObject({ state: 'agreed', lines: [] })
 })
 
@@ -100,9 +114,10 @@ test('a row that becomes readable is read again, and the closing gets its result
   const till = await openOwnShop(service, 'readable later')
   await sell(service, till, 'A-1')
   const at = service.clock.now().toISOString()
-  const id = Number(await typeCharge(service, till, { at, odd: { status: null } }))
+  const id = Number(await typeOdd(till, { status: null }, { at }))
   const closing = await close(service, till)
   expect(closing.reason).toBe('payment_unreadable')
+  started.shownAs.delete(String(id))
   await typeCharge(service, till, { at, id })
   await watchAfter(service, 4 * 60_000)
   const rows = await paymentsOf(till)
@@ -118,9 +133,10 @@ test('a row without an id that is later shown with its id does not keep its clos
   const till = await openOwnShop(service, 'named later')
   await sell(service, till, 'A-1')
   const at = service.clock.now().toISOString()
-  const id = Number(await typeCharge(service, till, { at, odd: { id: null } }))
+  const id = Number(await typeOdd(till, { id: null }, { at }))
   const closing = await close(service, till)
   expect(closing.reason).toBe('payment_unreadable')
+  started.shownAs.delete(String(id))
   await typeCharge(service, till, { at, id })
   await watchAfter(service, 4 * 60_000)
   expect(await readClosing(service, till, closing.id)).toMatchObject({
@@ -133,7 +149,7 @@ test('a row without an id that is later shown with its id does not keep its clos
 
 test('a row without an id stays beside another payment of its box', async () => {
   const till = await openOwnShop(service, 'two of a box')
-  await typeCharge(service, till, { odd: { id: null } })
+  await typeOdd(till, { id: null })
   service.clock.advance(1_000)
   await typeCharge(service, till)
   await watchAfter(service, 90_000)
@@ -145,20 +161,21 @@ const metricsToken = 'metrics-token-for-tests-0123456789ab'
 
 test('an unreadable payment is counted, shown and notified until it can be read', async () => {
   const hook = await openHttpReceiver()
-  const notifying = await startTestService({
+  const own = await startWithOddPayments({
     env: {
       ALERT_WEBHOOK_URL: hook.url,
       ALERT_PRIVATE_NETWORK: 'true',
       METRICS_TOKEN: metricsToken,
     },
   })
+  const notifying = own.service
   try {
     notifying.clock.advance(
       12 * 3_600_000 - (notifying.clock.now().getTime() % (24 * 3_600_000)) + dayMs,
     )
     const till = await openOwnShop(notifying, 'notifying')
     const at = notifying.clock.now().toISOString()
-    const id = Number(await typeCharge(notifying, till, { at, odd: { status: null } }))
+    const id = Number(await typeOdd(till, { status: null }, { at }, own))
     const notified = () =>
       hook
         .bodies()
@@ -182,6 +199,7 @@ test('an unreadable payment is counted, shown and notified until it can be read'
     )
     const { body } = await call(notifying, { url: '/metrics', token: metricsToken })
     expect(body).toContain('tillbridge_payments_unreadable 1')
+    own.shownAs.delete(String(id))
     await typeCharge(notifying, till, { id })
     await pass(8)
     expect((await call(notifying, { url: '/metrics', token: metricsToken })).body).toContain(
@@ -189,7 +207,7 @@ test('an unreadable payment is counted, shown and notified until it can be read'
     )
     expect(notified()).toHaveLength(2)
   } finally {
-    await notifying.stop()
+    await own.stop()
     await hook.close()
   }
 }, 120_000)

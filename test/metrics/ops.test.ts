@@ -12,6 +12,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import { asClientName } from '../../src/domain/client-name.ts'
+import { unreadableStatus } from '../../src/domain/provider-payment.ts'
 import { acquireLease, releaseLease } from '../../src/repositories/leases.ts'
 import { lastRemoval, rememberBackup, rememberRemoval } from '../../src/repositories/settings.ts'
 import { typeCharge } from '../closings/shop-day.ts'
@@ -229,9 +231,14 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
   TillbridgePaymentsUnreadable: () =>
     watch(async () => {
       const till = await openShop()
-      const at = later(-120_000).toISOString()
-      await typeCharge(service, till, { at, odd: { status: null } })
+      const paymentId = await typeCharge(service, till, { at: later(-120_000).toISOString() })
       await service.paymentWatch.watchOnce()
+      await service.database.db
+        .updateTable('provider_payments')
+        .set({ status: unreadableStatus, status_detail: 'status' })
+        .where('client', '=', asClientName(till.client))
+        .where('payment_id', '=', paymentId)
+        .execute()
     }),
   TillbridgeConnectionLost: () =>
     watch(async () => {

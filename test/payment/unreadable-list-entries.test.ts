@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   clearFaults,
   creation,
@@ -8,6 +8,7 @@ import {
   setFaults,
   sweepAfter,
 } from '../support/money.ts'
+import { type ProviderProxy, startProviderProxy } from '../support/provider-proxy.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   call,
@@ -19,18 +20,32 @@ import {
   type Till,
 } from '../support/till.ts'
 
+let proxy: ProviderProxy
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '500' }, hangsAreShort: true })
+  proxy = await startProviderProxy()
+  service = await startTestService({
+    env: { PROVIDER_TIMEOUT_MS: '500' },
+    hangsAreShort: true,
+    provider: { apiUrl: proxy.url },
+  })
+  proxy.target = service.sandbox.url
 })
-afterAll(() => service.stop())
-
-const oddRows = (till: Till, list: string, rows: unknown[]) =>
-  sandboxCall(service, 'PUT', '/_sandbox/odd-rows', { user_id: till.mpUserId, list, rows })
+afterEach(() => {
+  proxy.alter = undefined
+})
+afterAll(async () => {
+  await service.stop()
+  await proxy.close()
+})
 
 test('a terminal that cannot be parsed hides no other', async () => {
   const till = await openOwnShop(service, 'odd terminals')
-  await oddRows(till, 'terminals', [null, { id: 7 }])
+  proxy.alter = ({ status, body }, { path }) => {
+    if (!path.startsWith('/terminals/v1/list')) return undefined
+    const { terminals } = body.data as { terminals: unknown[] }
+    return { status, body: { ...body, data: { terminals: [null, { id: 7 }, ...terminals] } } }
+  }
   const { statusCode, body } = await charge(service, till, { reference: 'A-1' })
   expect(statusCode, body).toBe(201)
   const listed = await call(service, { url: '/terminals', token: till.key })
@@ -39,8 +54,11 @@ test('a terminal that cannot be parsed hides no other', async () => {
 
 test('stores and boxes that cannot be parsed hide no others', async () => {
   const till = await openOwnShop(service, 'odd stores')
-  await oddRows(till, 'stores', [null, { id: 'x', external_id: 5 }])
-  await oddRows(till, 'pos', [null])
+  proxy.alter = ({ status, body: { results, ...rest } }, { path }) => {
+    if (!Array.isArray(results)) return undefined
+    const odd = path.includes('/stores/search') ? [null, { id: 'x', external_id: 5 }] : [null]
+    return { status, body: { ...rest, results: [...odd, ...results] } }
+  }
   // The answers to both creations are lost, so the service searches for both.
   await setFaults(
     service,

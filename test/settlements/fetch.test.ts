@@ -9,6 +9,7 @@ import {
   providerRequests,
   setFaults,
 } from '../support/money.ts'
+import { type Alter, type ProviderProxy, startProviderProxy } from '../support/provider-proxy.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   act,
@@ -21,12 +22,21 @@ import {
   type Till,
 } from '../support/till.ts'
 
+let proxy: ProviderProxy
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService()
+  proxy = await startProviderProxy()
+  service = await startTestService({ provider: { apiUrl: proxy.url } })
+  proxy.target = service.sandbox.url
 })
-beforeEach(() => clearFaults(service))
-afterAll(() => service.stop())
+beforeEach(async () => {
+  proxy.alter = undefined
+  await clearFaults(service)
+})
+afterAll(async () => {
+  await service.stop()
+  await proxy.close()
+})
 
 const dayMs = 86_400_000
 /** A day in the provider's time zone. */
@@ -219,6 +229,14 @@ test('days that have not ended, in the wrong order, or too many are refused', as
   }
 })
 
+/** The list of reports begins with these entries. */
+const listing =
+  (entries: unknown[]): Alter =>
+  ({ status, body }, { path }) =>
+    path.endsWith('_report/list')
+      ? { status, body: [...entries, ...(body as unknown as unknown[])] as never }
+      : undefined
+
 async function fetched(till: Till, day: string, steps = 4) {
   const { id } = (await requestFetch(till, day)).json()
   for (let step = 0; step < steps; step += 1) await workAfter(31_000)
@@ -228,7 +246,9 @@ async function fetched(till: Till, day: string, steps = 4) {
 test('an order of a report that the provider answers with 203 creates nothing and is refused at once', async () => {
   const till = await openOwnShop(service, 'not created')
   const { day } = await sellYesterday(till)
-  await configure(till, { not_created: true })
+  await configure(till, {})
+  proxy.alter = (_, { method, path }) =>
+    method === 'POST' && path.endsWith('_report') ? { status: 203, body: { id: 1 } } : undefined
   expect(await fetched(till, day, 1)).toMatchObject({
     state: 'refused',
     reason: expect.stringContaining('created no report (status 203)'),
@@ -243,19 +263,18 @@ test('odd entries of the list are skipped: null, xlsx, deleted, pending, the con
     end_date: `${day}T23:59:59.999-04:00`,
     date_created: new Date(service.clock.now()).toISOString(),
   }
-  await configure(till, {
-    list: [
-      null,
-      7,
-      { ...entry, file_name: 'made.xlsx', status: 'processed' },
-      { ...entry, file_name: 'removed.csv', status: 'deleted' },
-      { ...entry, file_name: 'later.csv', status: 'pending' },
-      { ...entry, file_name: 'half.csv', status: 'data-ready' },
-      { ...entry, file_name: 'CONNECTION-CHECK-FILE.csv' },
-      { ...entry, file_name: null },
-      { ...entry, file_name: 'undated.csv', begin_date: null },
-    ],
-  })
+  await configure(till, {})
+  proxy.alter = listing([
+    null,
+    7,
+    { ...entry, file_name: 'made.xlsx', status: 'processed' },
+    { ...entry, file_name: 'removed.csv', status: 'deleted' },
+    { ...entry, file_name: 'later.csv', status: 'pending' },
+    { ...entry, file_name: 'half.csv', status: 'data-ready' },
+    { ...entry, file_name: 'CONNECTION-CHECK-FILE.csv' },
+    { ...entry, file_name: null },
+    { ...entry, file_name: 'undated.csv', begin_date: null },
+  ])
   expect(await fetched(till, day)).toMatchObject({ state: 'taken_in', reason: null })
 })
 
@@ -268,7 +287,8 @@ test('when a listed file no longer exists another report is ordered', async () =
     end_date: `${day}T23:59:59.999-04:00`,
     date_created: service.clock.now().toISOString(),
   }
-  await configure(till, { list: [missing] })
+  await configure(till, {})
+  proxy.alter = listing([missing])
   await forgetRequests(service)
   expect(await fetched(till, day, 6)).toMatchObject({ state: 'taken_in', reason: null })
   expect(await writesFor(till)).toHaveLength(1)
@@ -277,7 +297,12 @@ test('when a listed file no longer exists another report is ordered', async () =
 test('with the states data-ready and enabled a report is made when its file has a name', async () => {
   const till = await openOwnShop(service, 'other states')
   const { day } = await sellYesterday(till)
-  await configure(till, { words: { making: 'data-ready', made: 'enabled' } })
+  await configure(till, {})
+  const words: Record<string, string> = { pending: 'data-ready', processed: 'enabled' }
+  proxy.alter = ({ status, body }, { path }) =>
+    path.includes('_report/task/')
+      ? { status, body: { ...body, status: words[String(body.status)] } }
+      : undefined
   const { id } = (await requestFetch(till, day)).json()
   await workAfter(0)
   await workAfter(31_000)
@@ -289,7 +314,11 @@ test('with the states data-ready and enabled a report is made when its file has 
 test('a report that was made as xlsx is refused, and the reason names the format to set', async () => {
   const till = await openOwnShop(service, 'made as xlsx')
   const { day } = await sellYesterday(till)
-  await configure(till, { file_type: 'xlsx' })
+  await configure(till, {})
+  proxy.alter = ({ status, body }, { path }) => {
+    if (!path.includes('_report/task/') || typeof body.file_name !== 'string') return undefined
+    return { status, body: { ...body, file_name: body.file_name.replace('.csv', '.xlsx') } }
+  }
   expect(await fetched(till, day)).toMatchObject({
     state: 'refused',
     reason: expect.stringContaining('set the format to CSV'),
@@ -346,7 +375,13 @@ test('of a fetched report that is damaged after 510 rows no row is stored', asyn
       at: `${day}T1${Math.floor(at / 60) % 10}:${String(at % 60).padStart(2, '0')}:00-04:00`,
     })),
   )
-  await configure(till, { damaged_row: 511 })
+  await configure(till, {})
+  proxy.alter = ({ status, body, text }) => {
+    if (text === undefined) return undefined
+    const lines = text.split('\r\n')
+    lines[511] = String(lines[511]).split(',').slice(0, 3).join(',')
+    return { status, body, text: lines.join('\r\n') }
+  }
   expect(await fetched(till, day)).toMatchObject({
     state: 'refused',
     reason: expect.stringMatching(

@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-export type ProviderAnswer = { status: number; body: Record<string, unknown> }
+/** `text` is of an answer that is no JSON; its `body` is empty. */
+export type ProviderAnswer = { status: number; body: Record<string, unknown>; text?: string }
 
 /** Looks at an answer of the provider; what it returns goes to the service instead. */
 export type Alter = (
@@ -67,14 +68,17 @@ async function forward(
     ...(parts.length > 0 && { body: Buffer.concat(parts) }),
   })
   const text = await answer.text()
-  const given = { status: answer.status, body: text === '' ? {} : JSON.parse(text) }
+  const type = answer.headers.get('content-type') ?? 'application/json'
+  const given = type.includes('json')
+    ? { status: answer.status, body: text === '' ? {} : JSON.parse(text) }
+    : { status: answer.status, body: {}, text }
   const altered = proxy.alter?.(given, { method, path })
   response.writeHead(altered?.status ?? answer.status, {
-    'content-type': 'application/json',
+    'content-type': type,
     // The service measures the provider's clock by it.
     date: answer.headers.get('date') ?? '',
     // So that a provider that vanished is not reached over an old connection.
     connection: 'close',
   })
-  response.end(altered ? JSON.stringify(altered.body) : text)
+  response.end(altered ? (altered.text ?? JSON.stringify(altered.body)) : text)
 }
