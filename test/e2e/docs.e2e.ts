@@ -188,7 +188,6 @@ test('every GET of the payment API is executed from its page with a token', asyn
         'startLogin.client': 'otra',
         'startLogin.redirect': 'false',
         'followEvents.max_seconds': '1',
-        'followOrder.max_seconds': '1',
         clientName: shop.client,
         orderId,
         storeExternalId: 'SUC-1',
@@ -202,7 +201,7 @@ test('every GET of the payment API is executed from its page with a token', asyn
       // Nobody has begun a login that this could finish; an account is of a person, not of a token.
       statuses: { finishLogin: 400, readAccount: 403 },
     })
-    expect(Object.keys(answers)).toEqual(expect.arrayContaining(['readOrder', 'followOrder']))
+    expect(Object.keys(answers)).toEqual(expect.arrayContaining(['readOrder', 'followEvents']))
     expectHome(watched, address)
     // The browser tells of each error status that it is answered with.
     watched.expectQuiet(/status of 40[03]/)

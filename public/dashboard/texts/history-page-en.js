@@ -67,7 +67,6 @@ export const historyPageTexts = {
   'caller.page': 'A user of the dashboard',
   'request.createOrder': 'sent the charge',
   'request.readOrder': 'asked how it is',
-  'request.followOrder': 'followed it live',
   'request.cancelOrder': 'asked to cancel',
   'request.refundOrder': 'asked to refund',
   'request.simulateOrder': 'simulated an event',

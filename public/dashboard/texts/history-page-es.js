@@ -67,7 +67,6 @@ export const historyPageTexts = {
   'caller.page': 'Una persona desde el panel',
   'request.createOrder': 'envió el cobro',
   'request.readOrder': 'preguntó cómo está',
-  'request.followOrder': 'lo siguió en vivo',
   'request.cancelOrder': 'pidió anularlo',
   'request.refundOrder': 'pidió devolverlo',
   'request.simulateOrder': 'simuló un evento',

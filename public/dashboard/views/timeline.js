@@ -5,7 +5,7 @@ import { note } from '../../shared/parts.js'
 import '../history-page-texts.js'
 import { entryClass, isKey, isTalk, moreOf, whatOf } from './timeline-entry.js'
 
-const looking = new Set(['readOrder', 'followOrder', 'order.read'])
+const looking = new Set(['readOrder', 'order.read'])
 
 /** Fewer looks in a row than this are shown one by one. */
 const fewLooks = 3

@@ -31,7 +31,7 @@ const slowMs = 2_000
  * checks.
  */
 const recordedByOrder = {
-  request: { createOrder: 201, readOrder: 200, followOrder: 200 },
+  request: { createOrder: 201, readOrder: 200 },
   provider: { 'order.create': 201, 'order.read': 200 },
 } as const
 
