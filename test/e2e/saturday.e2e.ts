@@ -64,8 +64,8 @@ async function open(token = adminToken, locale = 'en-GB'): Promise<Page> {
 const wrong = [
   {
     place: /^\s*(Provider|Mercado Pago)/,
-    en: [/Mercado Pago fails at order\.create/, 'See the failures'],
-    es: [/Mercado Pago falla en order\.create/, 'Ver los errores'],
+    en: [/Mercado Pago fails.*1 box is affected/, 'See the failures'],
+    es: [/Mercado Pago falla.*Afecta a 1 caja/, 'Ver los errores'],
   },
   {
     place: /CAJA-1/,
@@ -150,10 +150,10 @@ test('the same in Spanish', async () => {
   await expectAllNamed(await open(adminToken, 'es-AR'), 'es')
 })
 
-test('a client sees its own boxes and the provider, and neither flows nor others', async () => {
+test('a client sees its own boxes, also where the provider fails, and neither flows nor others', async () => {
   const page = await open(saturday.shop.key)
   await expectText(line(page, /CAJA-1/), 'standalone mode')
-  await expectText(line(page, /Mercado Pago.*fails/s), 'order.create')
+  await expectText(line(page, /Mercado Pago.*fails/s), 'The shop is not the cause')
   expect(await attention(page).innerText()).not.toContain('articles')
   opened?.expectQuiet()
 })
