@@ -14,7 +14,6 @@ COPY migrations ./migrations
 COPY public ./public
 COPY docs ./docs
 # Of `flows:new`.
-COPY schema ./schema
 COPY templates ./templates
 COPY sandbox ./sandbox
 COPY src ./src

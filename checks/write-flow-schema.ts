@@ -1,11 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { parse } from 'yaml'
 import { type CommandHelp, runCommand } from '../src/commands/run-command.ts'
 import { flowJsonSchema } from '../src/flows/definition/json-schema.ts'
-import { type KeyTexts, referencePage } from './references/flow-keys.ts'
+import { referencePage } from './references/flow-keys.ts'
 import { reasonsPage } from './references/flow-reasons.ts'
 
 const help: CommandHelp = {
@@ -30,8 +29,7 @@ await runCommand(help, async () => {
     new URL('flow.schema.json', folder),
     `${JSON.stringify(flowJsonSchema(), undefined, 2)}\n`,
   )
-  const texts = parse(readFileSync(new URL('flow-keys.yaml', folder), 'utf8')) as KeyTexts
-  writeFileSync(new URL('docs/reference/flows/definition.md', root), referencePage(texts))
+  writeFileSync(new URL('docs/reference/flows/definition.md', root), referencePage())
   writeFileSync(new URL('docs/reference/flows/reasons.md', root), reasonsPage())
   const inRoot = { cwd: fileURLToPath(root), stdio: 'inherit' } as const
   execFileSync('npx', ['biome', 'check', '--write', 'schema'], inRoot)

@@ -1,6 +1,5 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { basename, join, relative } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import {
   connectionsHead,
@@ -11,11 +10,12 @@ import {
   templateNames,
   templateSources,
 } from '../flows/definition/flow-template.ts'
+import { flowJsonSchema } from '../flows/definition/json-schema.ts'
 import { type CommandHelp, needFolder, runCommand, UsageError } from './run-command.ts'
 
 const help: CommandHelp = {
   usage: `npm run flows:new -- <template> [--name articulos] [--from ${templateSources.join('|')}] [folder]`,
-  about: `Writes a flow file with comments into the folder (FLOWS_DIR, or ./flows), the connections that it uses into a new CONNECTIONS_FILE, and says which variables they need. The flow starts paused.
+  about: `Writes a flow file with comments and the schema for editors into the folder (FLOWS_DIR, or ./flows), the connections that it uses into a new CONNECTIONS_FILE, and says which variables they need. The flow starts paused.
 A file that is there is never overwritten.
 Templates: ${templateNames.join(', ')}.`,
   options: [
@@ -35,19 +35,19 @@ async function writeFlow(): Promise<number> {
   if (options === undefined) throw new UsageError(`templates: ${templateNames.join(', ')}`)
   const { template, name, from } = options
   const folder = options.folder ?? (process.env.FLOWS_DIR?.trim() || './flows')
-  const schema = fileURLToPath(new URL('../../schema/flow.schema.json', import.meta.url))
   const { text, connections, variables } = flowFromTemplate({
     template,
     name,
     from,
     startPaused: true,
-    schema: relative(folder, schema).replaceAll('\\', '/'),
+    schema: `./${schemaName}`,
   })
   const file = join(folder, `${name}.flow.yaml`)
   needFolder(folder)
   try {
     mkdirSync(folder, { recursive: true })
     writeFileSync(file, text, { flag: 'wx' })
+    writeFileSync(join(folder, schemaName), `${JSON.stringify(flowJsonSchema(), undefined, 2)}\n`)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     process.stderr.write(`${file} is there already; choose another --name\n`)
@@ -65,6 +65,9 @@ async function writeFlow(): Promise<number> {
   )
   return 0
 }
+
+/** Editors read it beside the flow files. */
+const schemaName = 'flow.schema.json'
 
 /** Where this process may not write. */
 const notOurs: ReadonlySet<string> = new Set(['EROFS', 'EACCES', 'EPERM', 'ENOENT'])

@@ -66,7 +66,7 @@ test('the image holds what its commands need', () => {
   const needed = globSync('src/**/*.ts', { cwd: path('') }).flatMap((file) =>
     [...read(file).matchAll(/new URL\('(?:\.\.\/)+(\w+)\//g)].map(([, name]) => name),
   )
-  expect(needed).toEqual(expect.arrayContaining(['migrations', 'public', 'schema', 'templates']))
+  expect(needed).toEqual(expect.arrayContaining(['migrations', 'public', 'templates']))
   for (const name of new Set(needed)) if (name !== 'node_modules') expect(copied).toContain(name)
   for (const name of copied) expect(allowed).toContain(`!${name}`)
 })

@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { parse } from 'yaml'
+import { flowJsonSchema, type JsonSchema } from '../../src/flows/definition/json-schema.ts'
 
 /** The texts of a source file that stand under a language, without their placeholders. */
 function textsOf(source: string): string[] {
@@ -9,11 +9,14 @@ function textsOf(source: string): string[] {
 }
 
 /** What an operator writes in a flow file is named as it stands there. */
-function keysOfDefinitions(): Set<string> {
-  const texts = parse(readFileSync('schema/flow-keys.yaml', 'utf8')) as Record<string, object>
-  return new Set(
-    Object.values(texts).flatMap((keys) => Object.keys(keys).flatMap((key) => key.split('.'))),
-  )
+function keysOfDefinitions({
+  properties = {},
+  anyOf = [],
+  oneOf = [],
+  items,
+}: JsonSchema): string[] {
+  const below = [...Object.values(properties), ...anyOf, ...oneOf, ...(items ? [items] : [])]
+  return [...Object.keys(properties), ...below.flatMap(keysOfDefinitions)]
 }
 
 /** Products, units, and names that other systems have. */
@@ -25,7 +28,7 @@ const names = new Set([
 test('no text for people has a name of the code in it', () => {
   const texts = globSync('src/**/*.ts').flatMap((file) => textsOf(readFileSync(file, 'utf8')))
   expect(texts.length).toBeGreaterThan(100)
-  const keys = keysOfDefinitions()
+  const keys = new Set(keysOfDefinitions(flowJsonSchema()))
   const namesIn = (text: string) =>
     (text.match(/\w*[a-z][A-Z]\w*/g) ?? []).filter((name) => !keys.has(name) && !names.has(name))
   expect(texts.filter((text) => namesIn(text).length > 0)).toEqual([])

@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 // biome-ignore lint/suspicious/noTsIgnore: a module of the pages, which have no types
 // @ts-ignore
 import { completionsAt } from '../../public/admin/workbench/completion.js'
+import { flowJsonSchema } from '../../src/flows/definition/json-schema.ts'
 
-const schema = JSON.parse(readFileSync('schema/flow.schema.json', 'utf8'))
+const schema = flowJsonSchema()
 
 /** The labels that are offered at the `|` of the text, and the begin of the text that they replace. */
 function at(text: string): { from: number; labels: string[] } | null {

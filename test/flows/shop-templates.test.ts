@@ -1,7 +1,7 @@
 /** @module-tag long */
 
 import { execFile } from 'node:child_process'
-import { appendFile, mkdtemp, rm } from 'node:fs/promises'
+import { appendFile, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -12,6 +12,7 @@ import {
   flowFromTemplate,
   templateNames,
 } from '../../src/flows/definition/flow-template.ts'
+import { flowJsonSchema } from '../../src/flows/definition/json-schema.ts'
 import { startTestFlows } from '../support/flows.ts'
 import { startMercadoLibre } from './shops/mercadolibre.ts'
 import { article, seller, sellerEnv, serve } from './shops/serve-template.ts'
@@ -298,6 +299,10 @@ test('flows:new writes a file that is valid when its variables are set, and neve
   const { lines, isGood } = await checkFlows(env, folder, own, connectionsFile)
   expect(lines.at(-1)).toBe('8 flows ok, 0 problems')
   expect(isGood).toBe(true)
+  const schema = await readFile(join(folder, 'flow.schema.json'), 'utf8')
+  expect(JSON.parse(schema)).toEqual(flowJsonSchema())
+  const [first] = (await readFile(join(folder, 'other.flow.yaml'), 'utf8')).split('\n')
+  expect(first).toBe('# yaml-language-server: $schema=./flow.schema.json')
 
   expect(await run('tiendanube', '--name', 'other', folder)).toMatchObject({ code: 1 })
   for (const wrong of [

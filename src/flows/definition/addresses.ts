@@ -27,10 +27,7 @@ export const sourceDriver = () => z.enum(['postgres', 'mysql', 'mssql', 'firebir
 
 /** The address of a database. `checkDatabase` checks whether it suits the driver. */
 export function databaseUrl(context: FlowContext) {
-  return secretText(context, literalPassword).describe(
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of a flow file
-    'address of the database, best as ${env:NAME}; a password in it must be a reference, percent-encoded',
-  )
+  return secretText(context, literalPassword)
 }
 
 export function checkDatabase(

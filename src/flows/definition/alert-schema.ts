@@ -4,12 +4,7 @@ import type { FlowContext } from './flow-context.ts'
 import { literalSecret } from './literal-secrets.ts'
 import { duration, findingMessage, name, report, secretText } from './value-schemas.ts'
 
-const destinations = () =>
-  z
-    .array(name())
-    .min(1)
-    .optional()
-    .describe('only about these destinations, and the flow itself; without it about all')
+const destinations = () => z.array(name()).min(1).optional()
 
 const address = () =>
   z
@@ -28,30 +23,47 @@ function channels<Http extends z.ZodRawShape, All extends z.ZodRawShape>(
 ) {
   return [
     z.strictObject({
-      type: z.literal('email'),
+      type: z
+        .literal('email')
+        .meta({ description: '`email`, `slack` or `webhook`', examples: ['email'] }),
       to: z
         .union(
           [address(), z.array(address()).min(1).max(50)],
           findingMessage({ code: 'MUST_BE_MAIL_ADDRESSES' }),
         )
-        .transform((given) => (typeof given === 'string' ? [given] : given)),
-      locale: z.enum(['es', 'en']).prefault('es'),
+        .transform((given) => (typeof given === 'string' ? [given] : given))
+        .meta({ description: '`email`: the addresses', examples: [['sistemas@acme.example']] }),
+      locale: z
+        .enum(['es', 'en'])
+        .prefault('es')
+        .meta({ description: 'the language of the message', examples: ['es'] }),
       ...all,
     }),
     z.strictObject({
       type: z.literal('slack'),
-      url: httpUrl(context).superRefine((url, issues) => {
-        // The address of an incoming webhook is itself the secret: everyone who has it can post.
-        const finding = literalSecret(url.template)
-        if (finding) report(issues, finding)
-      }),
+      url: httpUrl(context)
+        .superRefine((url, issues) => {
+          // The address of an incoming webhook is itself the secret: everyone who has it can post.
+          const finding = literalSecret(url.template)
+          if (finding) report(issues, finding)
+        })
+        .meta({
+          description: '`slack`, `webhook`: the address',
+          examples: ['https://ops.example.com/hook'],
+        }),
       ...of,
       ...all,
     }),
     z.strictObject({
       type: z.literal('webhook'),
       url: httpUrl(context),
-      secret: secretText(context, literalSecret).optional().describe('signs; without it unsigned'),
+      secret: secretText(context, literalSecret)
+        .optional()
+        .meta({
+          description:
+            'signs the message as Standard Webhooks does; without it there is no signature',
+          examples: [`\${env:HOOK_SECRET}`],
+        }),
       ...of,
       ...all,
     }),
@@ -63,15 +75,35 @@ export const alertChannel = <Http extends z.ZodRawShape>(context: FlowContext, o
   channels(context, of, {})
 
 const channel = (context: FlowContext) =>
-  z.discriminatedUnion('type', [...channels(context, {}, { destinations: destinations() })])
+  z.discriminatedUnion('type', [
+    ...channels(
+      context,
+      {},
+      {
+        destinations: destinations().meta({
+          description: 'only about these destinations, and the flow itself; without it about all',
+          examples: [['payments']],
+        }),
+      },
+    ),
+  ])
 
 const group = () =>
   z
     .strictObject({
-      wait: duration('0s', '1h').prefault('30s').describe('before the first message'),
-      interval: duration('1s', '24h').prefault('5m').describe('between messages on new failures'),
-      repeat: duration('1m', '30d').prefault('4h').describe('reminder while it lasts'),
-      resolved: z.boolean().prefault(true).describe('one message when all is well again'),
+      wait: duration('0s', '1h')
+        .prefault('30s')
+        .meta({ description: 'before the first message', examples: ['30s'] }),
+      interval: duration('1s', '24h')
+        .prefault('5m')
+        .meta({ description: 'between messages on new failures', examples: ['5m'] }),
+      repeat: duration('1m', '30d')
+        .prefault('4h')
+        .meta({ description: 'a reminder while failures stay', examples: ['4h'] }),
+      resolved: z
+        .boolean()
+        .prefault(true)
+        .meta({ description: 'one message when all failures are gone', examples: [false] }),
     })
     .transform(({ wait, interval, repeat, resolved }) => ({
       waitMs: wait,
@@ -84,8 +116,19 @@ const group = () =>
 export function alertsSchema(context: FlowContext) {
   return z
     .strictObject({
-      onJobFailed: z.array(channel(context)).max(50).prefault([]),
-      group: group(),
+      onJobFailed: z
+        .array(channel(context))
+        .max(50)
+        .prefault([])
+        .meta({
+          description:
+            'the receivers of alerts about permanently failed deliveries, and about the states of the flow and its destinations',
+          examples: [[{ type: 'webhook', url: 'https://ops.example.com/hook' }]],
+        }),
+      group: group().meta({
+        description: 'how failures become one message',
+        examples: [{ wait: '30s', interval: '5m' }],
+      }),
     })
     .prefault({})
 }

@@ -28,40 +28,52 @@ import {
 export const fieldTypes = ['text', 'integer', 'decimal', 'decimalComma', 'boolean', 'date'] as const
 
 const fields = () =>
-  z
-    .record(
-      column(),
-      z.union(
-        [
-          column(),
-          z.strictObject({
-            from: column(),
-            type: z.enum(fieldTypes).optional(),
-            optional: z.boolean().optional().describe('a record without the field gives null'),
-          }),
-        ],
-        findingMessage({ code: 'MUST_BE_FIELD_RULE' }),
-      ),
-    )
-    .describe('name in the destination: name in the item, or { from, type }')
+  z.record(
+    column(),
+    z.union(
+      [
+        column(),
+        z.strictObject({
+          from: column(),
+          type: z.enum(fieldTypes).optional(),
+          optional: z.boolean().optional().describe('a record without the field gives null'),
+        }),
+      ],
+      findingMessage({ code: 'MUST_BE_FIELD_RULE' }),
+    ),
+  )
 
 const rateLimit = () =>
   z
-    .strictObject({ max: whole(1, 1_000_000), per: duration('1s', '24h') })
+    .strictObject({
+      max: whole(1, 1_000_000).meta({ description: 'number of attempts', examples: [5] }),
+      per: duration('1s', '24h').meta({ description: 'the time, `1s` to `24h`', examples: ['1s'] }),
+    })
     .transform(({ max, per }) => ({ max, perMs: per }))
     .optional()
 
 const retryShape = () => ({
-  attempts: whole(1, 50).prefault(5),
-  initial: duration('100ms', '24h').prefault('5s').describe('pause before the second attempt'),
-  factor: z.number().min(1).max(10).prefault(2),
-  max: duration('100ms', '24h').prefault('10m').describe('longest pause'),
+  attempts: whole(1, 50)
+    .prefault(5)
+    .meta({ description: 'attempts before a delivery fails permanently', examples: [8] }),
+  initial: duration('100ms', '24h')
+    .prefault('5s')
+    .meta({ description: 'pause before the second attempt', examples: ['5s'] }),
+  factor: z
+    .number()
+    .min(1)
+    .max(10)
+    .prefault(2)
+    .meta({ description: 'each pause is that much longer than the one before', examples: [2] }),
+  max: duration('100ms', '24h')
+    .prefault('10m')
+    .meta({ description: 'longest pause', examples: ['10m'] }),
   jitter: z
     .number()
     .min(0)
     .max(1)
     .prefault(0.2)
-    .describe('part of the pause that is left to chance'),
+    .meta({ description: 'random part of the pause', examples: [0.2] }),
 })
 
 const inMs = <T extends { initial: number; max: number }>({ initial, max, ...rest }: T) => ({
@@ -70,7 +82,12 @@ const inMs = <T extends { initial: number; max: number }>({ initial, max, ...res
   maxMs: max,
 })
 
-const retry = () => z.strictObject(retryShape()).transform(inMs).prefault({})
+const retryMeaning = {
+  description: 'pauses and number of attempts',
+  examples: [{ attempts: 8, initial: '5s' }],
+}
+
+const retry = () => z.strictObject(retryShape()).transform(inMs).prefault({}).meta(retryMeaning)
 
 const httpRetry = () =>
   z
@@ -79,13 +96,22 @@ const httpRetry = () =>
       retryStatus: z
         .array(whole(100, 599))
         .optional()
-        .describe(
-          'statuses worth another attempt; without it 408, 409, 423, 425, 429 and all from 500',
-        ),
-      respectRetryAfter: z.boolean().prefault(true),
+        .meta({
+          description: 'statuses worth another attempt; without it 408, 425, 429 and all from 500',
+          examples: [[429, 503]],
+        }),
+      respectRetryAfter: z
+        .boolean()
+        .prefault(true)
+        .meta({
+          description:
+            '`Retry-After` counts, up to one hour: that of a 429 for its item, that of a 503 for all items',
+          examples: [true],
+        }),
     })
     .transform(inMs)
     .prefault({})
+    .meta(retryMeaning)
 
 const breaker = () =>
   z
@@ -94,10 +120,28 @@ const breaker = () =>
         z.literal(false),
         z
           .strictObject({
-            failures: whole(1, 1_000_000).prefault(20),
-            percent: whole(1, 100).prefault(50).describe('of the attempts that ended last'),
-            within: duration('1s', '24h').prefault('1m'),
-            openFor: duration('1s', '24h').prefault('2m'),
+            failures: whole(1, 1_000_000)
+              .prefault(20)
+              .meta({
+                description: 'number of outages: no answer, 5xx, or 429 to every request',
+                examples: [20],
+              }),
+            percent: whole(1, 100)
+              .prefault(50)
+              .meta({ description: 'their share of the last attempts', examples: [50] }),
+            within: duration('1s', '24h')
+              .prefault('1m')
+              .meta({
+                description:
+                  "the time in which they happen, in addition to the attempts' own time, or twice what the `rateLimit` needs. Waiting uses no attempt",
+                examples: ['1m'],
+              }),
+            openFor: duration('1s', '24h')
+              .prefault('2m')
+              .meta({
+                description: 'how long sending stops; then one attempt tests the destination',
+                examples: ['2m'],
+              }),
           })
           .transform(({ failures, percent, within, openFor }) => ({
             failures,
@@ -109,23 +153,49 @@ const breaker = () =>
       findingMessage({ code: 'MUST_BE_BREAKER' }),
     )
     .prefault({})
-    .describe(
-      'that many outages within that time, and that share of the attempts: jobs wait and spend no attempts; false: never',
-    )
 
 const common = (concurrency: number) => ({
-  name: name().describe('shown as `adapter`; not `source`'),
-  map: jsonata().optional().describe('JSONata that makes the body of the item'),
-  fields: fields().optional(),
+  name: name().meta({
+    description:
+      'the name in the API (`adapter`); not `source`. Under another name it begins without a record of what it got',
+    examples: ['sucursales'],
+  }),
+  map: jsonata()
+    .optional()
+    .meta({
+      description:
+        'JSONata that makes the body of the item. Without `map` and `fields` the body is the item itself',
+      examples: ['{ "sku": codigo, "precio": $number(precio) }'],
+    }),
+  fields: fields()
+    .optional()
+    .meta({
+      description:
+        'name there: name in the item, or `{ from, type, optional }`, instead of `map`. Types: `text`, `integer`, `decimal`, `decimalComma`, `boolean`, `date`; without one the value stays as it is',
+      examples: [{ external_id: 'caja', name: 'caja_nombre', store_external_id: 'codigo' }],
+    }),
   filter: jsonata()
     .optional()
-    .describe(
-      'JSONata over the item; one for which it is not true is not sent to this destination',
-    ),
-  concurrency: whole(1, 64).prefault(concurrency).describe('items delivered at a time'),
-  rateLimit: rateLimit(),
-  breaker: breaker(),
-  timeout: duration('100ms', '1h').prefault('30s').describe('of one attempt'),
+    .meta({
+      description:
+        'JSONata over the item: an item for which it is not true shows as skipped. One that was sent before stays there and shows as still there; its delete still goes',
+      examples: ['publicar = "S"'],
+    }),
+  concurrency: whole(1, 64)
+    .prefault(concurrency)
+    .meta({ description: 'items (of a database: statements) at a time', examples: [1] }),
+  rateLimit: rateLimit().meta({
+    description:
+      'the most attempts (of a database: statements) in a time. An attempt that looks for its item first makes two requests',
+    examples: [{ max: 5, per: '1s' }],
+  }),
+  breaker: breaker().meta({
+    description: 'when sending stops for a while because a destination fails; `false`: never',
+    examples: [false],
+  }),
+  timeout: duration('100ms', '1h')
+    .prefault('30s')
+    .meta({ description: 'of one attempt, `100ms` to `1h`', examples: ['5m'] }),
 })
 
 const timeoutMs = <T extends { timeout: number }>({ timeout, ...rest }: T) => ({
@@ -139,28 +209,47 @@ const okStatus = () => z.array(whole(100, 599)).min(1)
 export const signing = (context: FlowContext) =>
   z
     .strictObject({
-      secret: secretText(context, literalSecret),
-      algorithm: z.enum(['sha1', 'sha256', 'sha512']).prefault('sha256'),
-      encoding: z.enum(['hex', 'base64']).prefault('hex'),
-      header: headerName().prefault('x-signature'),
-      prefix: z.string().max(64).prefault('').describe('such as sha256='),
+      secret: secretText(context, literalSecret).meta({
+        description: 'the secret, as a reference',
+        examples: [`\${env:SHOP_SIGNING_KEY}`],
+      }),
+      algorithm: z
+        .enum(['sha1', 'sha256', 'sha512'])
+        .prefault('sha256')
+        .meta({ description: 'also `sha1`, `sha512`', examples: ['sha512'] }),
+      encoding: z
+        .enum(['hex', 'base64'])
+        .prefault('hex')
+        .meta({ description: 'or `base64`', examples: ['base64'] }),
+      header: headerName()
+        .prefault('x-signature')
+        .meta({ description: 'the header of the signature', examples: ['x-signature'] }),
+      prefix: z
+        .string()
+        .max(64)
+        .prefault('')
+        .meta({ description: 'text before it, such as `sha256=`', examples: ['sha256='] }),
       text: text()
         .max(1_024)
         .prefault('{body}')
-        .describe('what is signed: {body}, {timestamp}, {method}, {path}, {jobKey}'),
-      timestampHeader: headerName().optional().describe('carries {timestamp}, in seconds'),
+        .meta({
+          description: 'the signed text: `{body}`, `{timestamp}`, `{method}`, `{path}`, `{jobKey}`',
+          examples: ['{timestamp}.{body}'],
+        }),
+      timestampHeader: headerName()
+        .optional()
+        .meta({
+          description: 'the header with `{timestamp}`, in seconds',
+          examples: ['x-timestamp'],
+        }),
     })
     .optional()
-    .describe('an HMAC over each request')
 
 function http(context: FlowContext) {
   const places = ['pk', 'jobKey', 'body.field', 'remembered.name']
   const url = () => httpUrl(context, places)
   const headerValues = () => headers(context, places).prefault({})
-  const ownBody = () =>
-    jsonata()
-      .optional()
-      .describe('over { body, remembered, pk, jobKey }; without it the mapped body')
+  const ownBody = () => jsonata().optional()
   const remembered = () =>
     z
       .record(
@@ -168,73 +257,180 @@ function http(context: FlowContext) {
         jsonata(),
       )
       .optional()
-      .describe('name: JSONata over the JSON of an answer, with $pk and $headers; kept by the item')
   const lookupRequest = () =>
     z.strictObject({
-      method: z.enum(['GET', 'POST']).prefault('GET'),
-      url: url(),
-      headers: headerValues(),
-      okStatus: okStatus().optional(),
-      body: ownBody(),
-      remember: remembered(),
+      method: z
+        .enum(['GET', 'POST'])
+        .prefault('GET')
+        .meta({ description: 'also `POST`', examples: ['POST'] }),
+      url: url().meta({
+        description: 'as `request.url`',
+        examples: ['https://shop.example.com/api/products?sku={body.sku}'],
+      }),
+      headers: headerValues().meta({
+        description: 'as `request.headers`',
+        examples: [{ 'x-api-key': `\${env:SHOP_KEY}` }],
+      }),
+      okStatus: okStatus()
+        .optional()
+        .meta({ description: 'as `request.okStatus`', examples: [[200]] }),
+      body: ownBody().meta({
+        description: 'as `request.body`',
+        examples: [
+          '{ "query": "query($q: String!) { productVariants(first: 50, query: $q) { nodes { id sku inventoryItem { id } product { id handle } } } }",\n  "variables": { "q": "sku:\\"" & $replace(pk, "\\"", "") & "\\"" } }\n',
+        ],
+      }),
+      remember: remembered().meta({
+        description: 'as `remember`, of this answer; without it `remember`',
+        examples: [{ id: '$[0].id' }],
+      }),
       fresh: z
         .boolean()
         .prefault(false)
-        .describe('asked before every change and delete; its values hold for that request only'),
+        .meta({
+          description:
+            'runs before every change and delete. Its values are for that request only, up to 65,536 characters each',
+          examples: [true],
+        }),
     })
   const batch = () =>
     z
       .strictObject({
-        size: whole(2, 1_000).describe('items of one request at most'),
+        size: whole(2, 1_000).meta({
+          description: 'items of one request at most, 2 to 1,000',
+          examples: [100],
+        }),
         request: z
           .strictObject({
-            method: z.enum(['POST', 'PUT', 'PATCH']).prefault('POST'),
-            url: httpUrl(context, ['jobKey']),
-            headers: headers(context, ['jobKey']).prefault({}),
-            okStatus: okStatus().optional(),
+            method: z
+              .enum(['POST', 'PUT', 'PATCH'])
+              .prefault('POST')
+              .meta({ description: 'also `PUT`, `PATCH`', examples: ['PATCH'] }),
+            url: httpUrl(context, ['jobKey']).meta({
+              description: 'with `{jobKey}`',
+              examples: ['https://shop.example.com/api/stock/batch'],
+            }),
+            headers: headers(context, ['jobKey'])
+              .prefault({})
+              .meta({
+                description: 'as `request.headers`, with `{jobKey}`',
+                examples: [{ authorization: `Basic \${env:WOO_BASIC}` }],
+              }),
+            okStatus: okStatus()
+              .optional()
+              .meta({ description: 'as `request.okStatus`', examples: [[200, 207]] }),
           })
           .optional()
-          .describe('without it the request of single items, whose address has no {pk} then'),
+          .meta({
+            description:
+              'without it the `request` of single items, if its address does not depend on the item',
+            examples: [{ url: 'https://shop.example.com/api/stock/batch' }],
+          }),
         body: jsonata()
           .optional()
-          .describe('over { items, pks, jobKeys, remembered }; without it the list of the bodies'),
+          .meta({
+            description:
+              'JSONata over `{ items, pks, jobKeys, remembered }`; without it the list of the bodies',
+            examples: ['{ "updates": [items] }'],
+          }),
         answers: jsonata()
           .optional()
-          .describe(
-            'over { status, body, items, pks }: a list with a status, true, or { ok, status, error, remember } for each item, with is: "retry" or "gone" where another attempt has to go on from what is remembered, or from nothing, or "apart" for an item that needs a request of its own; without it the status of the answer is that of all',
-          ),
+          .meta({
+            description:
+              'JSONata over `{ status, body, items, pks }`: a result for each item, in order: a status, `true`, or `{ ok, status, error, remember }`. Its `is: "retry"` tries again with the remembered values. `"gone"` tries without them. `"apart"` uses the request of single items. Without it the status is the result of all; an answer without all items counts for none',
+            examples: ['body.results.{ "ok": code = 0, "error": message }'],
+          }),
       })
       .optional()
-      .describe('several items by one request')
   return z
     .strictObject({
       ...common(4),
       type: z.literal('http'),
-      request: z.strictObject({
-        method: z.enum(['POST', 'PUT', 'PATCH', 'GET', 'DELETE']).prefault('POST'),
-        url: url(),
-        headers: headerValues(),
-        okStatus: okStatus().optional().describe('statuses of success; without it all of 2xx'),
-        body: ownBody(),
-        parts: z
-          .array(jsonata())
-          .min(2)
-          .max(8)
-          .optional()
-          .describe(
-            'bodies that are sent one by one when the receiver refuses the whole with 400 or 422, so that it takes the others; over the same values as body, and one that gives nothing is left out',
-          ),
-      }),
+      request: z
+        .strictObject({
+          method: z
+            .enum(['POST', 'PUT', 'PATCH', 'GET', 'DELETE'])
+            .prefault('POST')
+            .meta({ description: 'also `PUT`, `PATCH`, `GET`, `DELETE`', examples: ['PATCH'] }),
+          url: url().meta({
+            description:
+              'with `{pk}`, `{jobKey}`, `{body.field}` (of the mapped body) and `{remembered.name}`, percent-encoded and never empty. `{+remembered.name}` keeps the slashes of a path. The host may not depend on the item. The path has no empty segment (`//`)',
+            examples: ['https://shop.example.com/api/products/{remembered.id}'],
+          }),
+          headers: headerValues().meta({
+            description: `values of secrets as \${env:NAME} or \${file:/path}; the same placeholders. An own idempotency-key replaces ours ({jobKey})`,
+            examples: [{ 'x-api-key': `\${env:SHOP_KEY}` }],
+          }),
+          okStatus: okStatus()
+            .optional()
+            .meta({ description: 'statuses of success; without it 2xx', examples: [[200, 201]] }),
+          body: ownBody().meta({
+            description:
+              'JSONata over `{ body, remembered, pk, jobKey }`; without it the mapped body. `GET` has none',
+            examples: ['{ "price": body.price }'],
+          }),
+          parts: z
+            .array(jsonata())
+            .min(2)
+            .max(8)
+            .optional()
+            .meta({
+              description:
+                '2 to 8 bodies, over the same values. They are sent one by one when the receiver refuses the whole with 400 or 422. One that gives nothing is left out',
+              examples: [
+                [
+                  '$exists(body.price) ? { "price": body.price }',
+                  '$exists(body.stock) ? { "stock": body.stock }',
+                ],
+              ],
+            }),
+        })
+        .meta({
+          description:
+            'the request for an item; with `create`, only for items with remembered values',
+          examples: [
+            {
+              method: 'PATCH',
+              url: 'https://shop.example.com/api/products/{remembered.id}',
+              headers: { 'x-api-key': `\${env:SHOP_KEY}` },
+              body: '{ "price": body.price }',
+            },
+          ],
+        }),
       create: z
         .strictObject({
-          method: z.enum(['POST', 'PUT', 'PATCH']).prefault('POST'),
-          url: url(),
-          headers: headerValues(),
-          okStatus: okStatus().optional(),
-          body: ownBody(),
+          method: z
+            .enum(['POST', 'PUT', 'PATCH'])
+            .prefault('POST')
+            .meta({ description: 'also `PUT`, `PATCH`', examples: ['PATCH'] }),
+          url: url().meta({
+            description: 'as `request.url`',
+            examples: ['https://shop.example.com/api/products'],
+          }),
+          headers: headerValues().meta({
+            description: 'as `request.headers`',
+            examples: [{ 'x-api-key': `\${env:SHOP_KEY}` }],
+          }),
+          okStatus: okStatus()
+            .optional()
+            .meta({ description: 'as `request.okStatus`', examples: [[201]] }),
+          body: ownBody().meta({
+            description: 'as `request.body`',
+            examples: [
+              '{ "query": "mutation($by: ProductSetIdentifiers!, $product: ProductSetInput!) { productSet(identifier: $by, input: $product, synchronous: true) { product { id } userErrors { code field message } } }",\n  "variables": { "by": { "handle": body.handle }, "product": {\n    "handle": body.handle, "title": body.title, "status": "ACTIVE",\n    "productOptions": [{ "name": "Title", "values": [{ "name": "Default Title" }] }],\n    "variants": [{ "optionValues": [{ "optionName": "Title", "name": "Default Title" }], "price": body.price,\n      "inventoryItem": { "sku": body.sku, "tracked": true },\n      "inventoryQuantities": [{ "locationId": "gid://shopify/Location/1", "name": "available", "quantity": body.stock }] }] } } }\n',
+            ],
+          }),
         })
         .optional()
-        .describe('for items of which nothing is remembered; request is for the others then'),
+        .meta({
+          description: 'for items without remembered values; needs `remember`',
+          examples: [
+            {
+              url: 'https://shop.example.com/api/products',
+              headers: { 'x-api-key': `\${env:SHOP_KEY}` },
+            },
+          ],
+        }),
       find: z
         .union(
           [lookupRequest(), z.array(lookupRequest()).min(1).max(4)],
@@ -242,13 +438,54 @@ function http(context: FlowContext) {
         )
         .transform((given) => (Array.isArray(given) ? given : [given]))
         .optional()
-        .describe(
-          'asked before an item is created, changed or deleted of which nothing is remembered: 404, 410, or an answer without the values means that it is not there; of a list the next one is asked then. One that uses {remembered.name} goes on from what was found',
-        ),
-      remember: remembered(),
-      send: z.enum(['json', 'form', 'xml']).prefault('json').describe('the form of bodies'),
-      sign: signing(context),
-      auth: oauth(context),
+        .meta({
+          description:
+            'a request, or a list of up to four, for an item without remembered values. 404, 410, or an answer without the values: the item is not there. Several values, or an answer that is no JSON or larger than 1 MiB, fail the attempt, and nothing is created. It runs again after a success whose answer has nothing to remember',
+          examples: [
+            {
+              url: 'https://shop.example.com/api/products?sku={body.sku}',
+              headers: { 'x-api-key': `\${env:SHOP_KEY}` },
+              remember: { id: '$[0].id' },
+            },
+          ],
+        }),
+      remember: remembered().meta({
+        description:
+          'name: JSONata over the JSON of an answer, with `$pk` and `$headers` (names in small letters). Texts (1,024 characters), numbers (beyond 2^53 as exact texts), true or false, stored with the item',
+        examples: [{ id: 'id' }],
+      }),
+      send: z
+        .enum(['json', 'form', 'xml'])
+        .prefault('json')
+        .meta({
+          description:
+            'the form of bodies: also `form` and `xml` (`@name` an attribute, `#text` the text beside attributes, a list repeats its element)',
+          examples: ['xml'],
+        }),
+      sign: signing(context).meta({
+        description: 'an HMAC over each request',
+        examples: [
+          {
+            secret: `\${env:SHOP_SIGNING_KEY}`,
+            text: '{timestamp}.{body}',
+            timestampHeader: 'x-timestamp',
+          },
+        ],
+      }),
+      auth: oauth(context).meta({
+        description: 'every request has `authorization: Bearer` with a token from here',
+        examples: [
+          {
+            type: 'oauth2',
+            grant: 'refresh_token',
+            tokenUrl: 'https://api.mercadolibre.com/oauth/token',
+            clientId: `\${env:MELI_APP_ID}`,
+            clientSecret: `\${env:MELI_APP_SECRET}`,
+            clientAuth: 'form',
+            refreshToken: `\${env:MELI_REFRESH_TOKEN}`,
+          },
+        ],
+      }),
       answers: z
         .array(
           z.strictObject({
@@ -256,44 +493,91 @@ function http(context: FlowContext) {
               .array(whole(100, 599))
               .min(1)
               .optional()
-              .describe(
-                'the statuses the rule is about; without it all that are not worth another attempt by themselves',
-              ),
+              .meta({
+                description:
+                  'the statuses of the rule; without it all that are final by themselves',
+                examples: [[409]],
+              }),
             when: jsonata()
               .optional()
-              .describe(
-                'over { status, body, text } of the answer, kind (upsert or delete), sent (the mapped body; null for a look-up) and remembered: true where the rule holds, or a text that says what is wrong',
-              ),
-            is: z.enum(['done', 'final', 'retry', 'gone']),
+              .meta({
+                description:
+                  'JSONata over `{ status, body, text, kind, sent, remembered }`: the answer, `upsert` or `delete`, the mapped body (null for a look-up), and the remembered values. The rule counts when it is true, or a text: the reason',
+                examples: ['body.code = "exists"'],
+              }),
+            is: z.enum(['done', 'final', 'retry', 'gone']).meta({
+              description:
+                '`done`, `final` (failed permanently), `retry`, or `gone`: the receiver no longer has the item, and remembered values do not count',
+              examples: ['done'],
+            }),
           }),
         )
         .max(50)
         .optional()
-        .describe(
-          'what answers mean; the first rule that holds counts. A status that is worth another attempt is tried again unless a rule names it',
-        ),
+        .meta({
+          description: 'what answers mean; the first rule that holds counts',
+          examples: [[{ status: [409], when: 'body.code = "exists"', is: 'done' }]],
+        }),
       delete: z
         .strictObject({
-          method: z.enum(['DELETE', 'POST', 'PUT', 'PATCH', 'GET']).prefault('DELETE'),
-          url: url(),
-          headers: headerValues(),
-          okStatus: okStatus().prefault([200, 202, 204, 404, 410]),
-          body: ownBody(),
+          method: z
+            .enum(['DELETE', 'POST', 'PUT', 'PATCH', 'GET'])
+            .prefault('DELETE')
+            .meta({ description: 'also `POST`, `PUT`, `PATCH`, `GET`', examples: ['PUT'] }),
+          url: url().meta({
+            description: 'as `request.url`',
+            examples: ['https://shop.example.com/api/products/{remembered.id}'],
+          }),
+          headers: headerValues().meta({
+            description: 'as `request.headers`',
+            examples: [{ 'x-api-key': `\${env:SHOP_KEY}` }],
+          }),
+          okStatus: okStatus()
+            .prefault([200, 202, 204, 404, 410])
+            .meta({ description: '404 and 410 count: the item is not there', examples: [[200]] }),
+          body: ownBody().meta({
+            description:
+              'as `request.body`; each value from `body` or `remembered` must exist. Without it a `DELETE` has no body. Other methods send the last delivered body, up to 16 KiB',
+            examples: ['{ "available_quantity": 0 }'],
+          }),
           keeps: z
             .boolean()
             .prefault(false)
-            .describe(
-              'the receiver keeps the item in another state, such as hidden: what is remembered of it stays, as the answer says',
-            ),
+            .meta({
+              description:
+                'the receiver keeps the item in another state, such as hidden or out of stock. Its remembered values stay',
+              examples: [true],
+            }),
         })
         .optional()
-        .describe('needed with deletes.mode delete'),
-      batch: batch(),
+        .meta({
+          description:
+            'required with `deletes: { mode: delete }`. An item that was never sent is skipped; an attempt without an answer counts as sent',
+          examples: [
+            {
+              url: 'https://shop.example.com/api/products/{remembered.id}',
+              headers: { 'x-api-key': `\${env:SHOP_KEY}` },
+            },
+          ],
+        }),
+      batch: batch().meta({
+        description: 'several items by one request; deletes go one by one',
+        examples: [
+          {
+            size: 100,
+            request: { url: 'https://shop.example.com/api/stock/batch' },
+            body: '{ "updates": [items] }',
+            answers: 'body.results.{ "ok": code = 0, "error": message }',
+          },
+        ],
+      }),
       budget: name()
         .optional()
-        .describe(
-          'the name of a rateLimit that all destinations which name it share, in all flows and processes',
-        ),
+        .meta({
+          description:
+            'a name: destinations with the same name and the same `rateLimit` share it, in all flows and processes',
+          examples: ['tienda'],
+        }),
       retry: httpRetry(),
     })
     .transform(timeoutMs)
@@ -306,24 +590,45 @@ function sql(context: FlowContext) {
     .strictObject({
       ...common(4),
       type: z.literal('sql'),
-      driver: driver(),
-      url: databaseUrl(context),
+      driver: driver().meta({
+        description: '`postgres`, `mysql` (MariaDB too) or `mssql`',
+        examples: ['postgres'],
+      }),
+      url: databaseUrl(context).meta({
+        description: `the address of the database, best as \${env:NAME}; a password in it must be a reference`,
+        examples: [`\${env:WEB_DB_URL}`],
+      }),
       table: z
         .string()
         .max(256)
         .regex(
           /^[\p{L}_][\p{L}\p{N}_$]*(\.[\p{L}_][\p{L}\p{N}_$]*){0,2}$/u,
           findingMessage({ code: 'MUST_BE_TABLE' }),
-        ),
-      upsertKey: oneOrMore().describe('the columns that identify a row'),
+        )
+        .meta({ description: 'such as `erp.stores`; it must exist', examples: ['web.articulos'] }),
+      upsertKey: oneOrMore().meta({
+        description:
+          'the column, or the columns, that identify a row. PostgreSQL needs a unique index on them, the others should have one. Blanks at the end count, except in `CHAR(n)`. MySQL is fast where it is the primary key and no insert trigger runs',
+        examples: ['sku'],
+      }),
       batch: z
-        .strictObject({ size: whole(1, 1_000) })
+        .strictObject({
+          size: whole(1, 1_000).meta({ description: 'most rows, 1 to 1,000', examples: [1000] }),
+        })
         .optional()
-        .describe('rows of one statement at most; without it 500, with a rateLimit 1'),
+        .meta({
+          description:
+            'rows of one statement; without it 500, with a `rateLimit` (which limits statements) 1',
+          examples: [{ size: 1000 }],
+        }),
       binary: z
         .record(column(), z.enum(['base64', 'text']))
         .optional()
-        .describe('columns of bytes, and what the text is that goes into them'),
+        .meta({
+          description:
+            'column of bytes: whether its text is `base64` or `text`; without it such a value fails and names the column',
+          examples: [{ foto: 'base64' }],
+        }),
       retry: retry(),
     })
     .superRefine(checkDatabase)
@@ -339,8 +644,15 @@ function file(context: FlowContext) {
     .strictObject({
       ...common(1),
       type: z.literal('file'),
-      path: filePath(context, ['date']).describe('{date} is the day'),
-      format: z.enum(['ndjson', 'csv']).prefault('ndjson'),
+      path: filePath(context, ['date']).meta({
+        description:
+          "`{date}` is the day of the delivery, `2026-11-21`, by the time zone of the flow's window (else UTC). Relative paths: to the working directory; never by `..`",
+        examples: ['./out/articulos-{date}.csv'],
+      }),
+      format: z
+        .enum(['ndjson', 'csv'])
+        .prefault('ndjson')
+        .meta({ description: 'a line of JSON, or `csv` (comma, CRLF)', examples: ['csv'] }),
       retry: retry(),
     })
     .transform(timeoutMs)
@@ -351,11 +663,18 @@ const stores = () =>
     .strictObject({
       ...common(1),
       type: z.literal('payments.stores'),
-      client: clientName(),
+      client: clientName().meta({
+        description: 'the client of the stores; it must be connected',
+        examples: ['acme'],
+      }),
       allowStoreDelete: z
         .boolean()
         .prefault(false)
-        .describe('with deletes.mode delete: also delete the store at the provider'),
+        .meta({
+          description:
+            '`payments.stores` with `deletes: { mode: delete }`: also deletes the store at Mercado Pago, permanently',
+          examples: [true],
+        }),
       retry: retry(),
     })
     .transform(timeoutMs)

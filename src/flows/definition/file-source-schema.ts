@@ -40,50 +40,86 @@ const ready = () =>
 
 const encoding = () => z.enum(fileEncodings).prefault('utf8')
 
-const skipLines = () =>
-  whole(0, 1_000).prefault(0).describe('lines before the header, such as the title of a report')
+const skipLines = () => whole(0, 1_000).prefault(0)
 
 const csv = () =>
   z.strictObject({
-    delimiter: z.string().min(1).max(4).prefault(','),
-    encoding: encoding(),
+    delimiter: z
+      .string()
+      .min(1)
+      .max(4)
+      .prefault(',')
+      .meta({ description: 'between values', examples: [';'] }),
+    encoding: encoding().meta({
+      description:
+        '`latin1` (read as Windows-1252), `utf16le`, `utf16be`, `cp437`, `cp850`, `cp852`, `cp858`, `cp860`, `cp865`, `cp866`, `cp1250`, `cp1251`, `cp1252`, `iso8859-15`, `macroman`',
+      examples: ['cp850'],
+    }),
     columns: z
       .array(column())
       .min(1)
       .max(4_096)
       .optional()
-      .describe('names of the columns of a file without a header'),
-    skipLines: skipLines(),
+      .meta({
+        description: 'the names of the columns of a file without a header',
+        examples: [['codigo', 'descripcion', 'precio']],
+      }),
+    skipLines: skipLines().meta({
+      description: 'lines before the header, such as the title of a report',
+      examples: [0],
+    }),
     quotes: z
       .enum(['strict', 'loose', 'none'])
       .prefault('strict')
-      .describe('loose takes a quote inside a value, such as 1/2"; none takes all as they are'),
+      .meta({
+        description:
+          '`loose` allows a quote inside a value without quotes, such as `1/2"`; `none` reads every quote as text',
+        examples: ['loose'],
+      }),
     trailingDelimiter: z
       .boolean()
       .prefault(false)
-      .describe('lines end with a delimiter behind their last value'),
+      .meta({ description: 'lines end with a delimiter after their last value', examples: [true] }),
     decimalComma: z
       .union([z.boolean(), columns()], findingMessage({ code: 'MUST_BE_BOOLEAN_OR_COLUMNS' }))
       .prefault(false)
-      .describe(
-        'numbers with a decimal comma get a point, 1.234 becomes 1234: in the columns of the list, which have nothing else, or in all but the key',
-      ),
+      .meta({
+        description:
+          '`true`: numbers such as `1.234,5` become `1234.5` in all columns but the key; or a list of columns',
+        examples: [['precio']],
+      }),
   })
 
 const fixedColumn = () =>
   z
     .strictObject({
-      name: column(),
-      start: whole(1, 1_000_000).describe('of its first character, from 1'),
-      length: whole(1, 100_000),
+      name: column().meta({ description: 'name of the field', examples: ['cuenta'] }),
+      start: whole(1, 1_000_000).meta({
+        description: 'position of its first character, from 1',
+        examples: [1],
+      }),
+      length: whole(1, 100_000).meta({ description: 'number of characters', examples: [8] }),
       type: z
         .enum(['text', 'integer', 'decimal', 'decimalComma', 'date'])
         .prefault('text')
-        .describe('text is cut of its blanks; numbers and dates are checked, and nothing is null'),
+        .meta({
+          description:
+            '`integer`, `decimal`, `decimalComma` give exact text (a sign may follow the digits), `date` gives `2026-01-31`. Blanks around it do not count; an empty value is null',
+          examples: ['decimal'],
+        }),
       decimals: whole(0, 20)
         .optional()
-        .describe('of a decimal without its point: 0001250 with 2 is 12.50'),
-      form: z.enum(dateForms).prefault('yyyymmdd').describe('of a date'),
+        .meta({
+          description: 'decimals of a `decimal` without a point in the file',
+          examples: [2],
+        }),
+      form: z
+        .enum(dateForms)
+        .prefault('yyyymmdd')
+        .meta({
+          description: 'form of a `date`: also `ddmmyyyy`, `dd/mm/yyyy`',
+          examples: ['ddmmyyyy'],
+        }),
     })
     .superRefine(({ type, decimals }, issues) => {
       if (decimals === undefined || type === 'decimal') return
@@ -92,13 +128,23 @@ const fixedColumn = () =>
 
 const fixed = () =>
   z.strictObject({
-    encoding: encoding(),
-    columns: z.array(fixedColumn()).min(1).max(4_096),
-    skipLines: skipLines(),
+    encoding: encoding().meta({ description: 'as `csv.encoding`', examples: ['cp850'] }),
+    columns: z
+      .array(fixedColumn())
+      .min(1)
+      .max(4_096)
+      .meta({
+        description: 'the columns; text between them does not count',
+        examples: [[{ name: 'cuenta', start: 1, length: 8 }]],
+      }),
+    skipLines: skipLines().meta({ description: 'lines before the first record', examples: [0] }),
     mayEndEarly: z
       .boolean()
       .prefault(false)
-      .describe('lines may end before their last column; without it such a line is cut'),
+      .meta({
+        description: 'lines may end before their last column; without it such a line counts as cut',
+        examples: [true],
+      }),
   })
 
 const sheet = () =>
@@ -109,8 +155,17 @@ const sheet = () =>
         findingMessage({ code: 'MUST_BE_SHEET' }),
       )
       .prefault(1)
-      .describe('name of the sheet, or its number from 1'),
-    headerRow: whole(1, 1_000).prefault(1).describe('the row with the names of the columns'),
+      .meta({
+        description: 'name of the sheet in any case, or its number from 1',
+        examples: ['Precios'],
+      }),
+    headerRow: whole(1, 1_000)
+      .prefault(1)
+      .meta({
+        description:
+          'the row with the names of the columns; a column without a name does not count. Error cells of a column in `item.hash.ignore` count as null',
+        examples: [2],
+      }),
   })
 
 const dbf = () =>
@@ -118,8 +173,13 @@ const dbf = () =>
     encoding: z
       .enum(fileEncodings)
       .optional()
-      .describe('of its texts; without it the one that the file names'),
-    skip: columns().optional().describe('columns that are not read, such as memos'),
+      .meta({
+        description: 'encoding of its texts; without it the code page that the file names',
+        examples: ['cp850'],
+      }),
+    skip: columns()
+      .optional()
+      .meta({ description: 'columns that are not read', examples: [['MEMO']] }),
   })
 
 /** A file whose last line has no end is accepted after this time without a change. */
@@ -127,27 +187,77 @@ export const unendedAfterMs = 15 * 60_000
 
 /** Keys of file sources, local or on a server. */
 export const fileShape = () => ({
-  format: z.enum(['csv', 'json', 'ndjson', 'fixed', 'xlsx', 'dbf']),
-  csv: csv().optional().describe('for format csv'),
-  fixed: fixed().optional().describe('for format fixed: columns by their place in the line'),
-  xlsx: sheet().optional().describe('for format xlsx'),
-  dbf: dbf().optional().describe('for format dbf'),
-  items: path().optional(),
+  format: z
+    .enum(['csv', 'json', 'ndjson', 'fixed', 'xlsx', 'dbf'])
+    .meta({ description: '`csv`, `json`, `ndjson`, `fixed`, `xlsx` or `dbf`', examples: ['csv'] }),
+  csv: csv()
+    .optional()
+    .meta({
+      description:
+        'for format csv. Lines end with LF, CRLF or CR, also mixed. A last Ctrl-Z does not count; text after it fails the poll',
+      examples: [{ delimiter: ';' }],
+    }),
+  fixed: fixed()
+    .optional()
+    .meta({
+      description: 'required with `format: fixed`',
+      examples: [{ columns: [{ name: 'cuenta', start: 1, length: 8 }] }],
+    }),
+  xlsx: sheet()
+    .optional()
+    .meta({
+      description:
+        'for format xlsx. Whole numbers beyond 2^53 stay exact. At most 5,000,000 cells, 32 Mi characters of shared texts, 256 characters in the name of a column',
+      examples: [{ sheet: 'Lista' }],
+    }),
+  dbf: dbf()
+    .optional()
+    .meta({
+      description:
+        'for format dbf, dBase III to Visual FoxPro. Logicals are true, false or null; `I`, `Y`, `T`, `B` and nulls of Visual FoxPro work too',
+      examples: [{ skip: ['MEMO'] }],
+    }),
+  items: path()
+    .optional()
+    .meta({
+      description:
+        '`json` only: the place of the list, such as `data.items`; without it the document is the list. An entry or line that is no object is left out, and `/errors` names it; without any object the poll fails',
+      examples: ['data.items'],
+    }),
   settle: duration('0s', '1h')
     .prefault('5s')
-    .describe('a file that changed less than that ago is left for the next poll'),
+    .meta({
+      description:
+        'a file that changed more recently waits for the next poll. An empty file, or a last line without its end, waits for 15 minutes; then it counts, with a warning in `/errors`',
+      examples: ['5s'],
+    }),
   ready: ready()
     .optional()
-    .describe('name of the marker beside a file that says it is complete, such as {name}.ok'),
-  after: z.enum(['keep', 'archive', 'delete']).prefault('keep'),
+    .meta({
+      description:
+        'name of a marker file: `{name}.ok`, or `{stem}.ok` without the extension. The file counts when its marker exists and is not older; `after` applies to both',
+      examples: ['{stem}.ok'],
+    }),
+  after: z
+    .enum(['keep', 'archive', 'delete'])
+    .prefault('keep')
+    .meta({
+      description:
+        '`archive` moves the file into the folder `archive` beside it, `delete` deletes it; then no other flow may read it',
+      examples: ['archive'],
+    }),
   files: z
     .enum(['newest', 'all'])
     .optional()
-    .describe(
-      'of several files: newest reads the newest one only, as the whole list; all reads each as a part. Without it newest where the flow sends deletes, else all',
-    ),
+    .meta({
+      description:
+        'for a path with `*`: `newest` reads only the newest file, as the whole list; `all` reads each as a part. Without it `newest` where the flow sends deletes, else `all`',
+      examples: ['all'],
+    }),
   groupBy: groupBy(),
-  limits: limits(),
+  limits: limits(
+    'longest wait for a server: for the connection, and then for each answer; no effect for local files',
+  ),
 })
 
 type GivenFile = z.output<z.ZodObject<ReturnType<typeof fileShape>>>
@@ -211,7 +321,11 @@ export function fileSource(context: FlowContext) {
   return z
     .strictObject({
       type: z.literal('file'),
-      path: filePath(context).describe('a file, or several by * in its name'),
+      path: filePath(context).meta({
+        description:
+          'a file, or several by `*` in the name. Relative paths: to the working directory. Links are not followed',
+        examples: ['/erp/out/articulos.csv'],
+      }),
       ...fileShape(),
     })
     .superRefine(checkFileFormat)

@@ -22,7 +22,10 @@ export function flowJsonSchema(): JsonSchema {
   const schema = z.toJSONSchema(zodFlowSchema(), {
     io: 'input',
     target: 'draft-7',
-    override: ({ jsonSchema }) => {
+    override: ({ zodSchema, jsonSchema }) => {
+      // Zod leaves out examples of what it transforms, because they may be of the result. Ours are of the file.
+      const examples = z.globalRegistry.get(zodSchema)?.examples
+      if (Array.isArray(examples)) jsonSchema.examples = examples
       const pattern = portable(jsonSchema.pattern)
       if (pattern === undefined) delete jsonSchema.pattern
       else jsonSchema.pattern = pattern
@@ -50,9 +53,15 @@ function withConnections(schema: JsonSchema): JsonSchema {
 const connectionKey: JsonSchema = {
   type: 'string',
   pattern: '^[a-z0-9][a-z0-9_-]{0,63}$',
-  description: 'name of a connection, which gives the address and the credentials',
+  description:
+    'the name of a connection of the administrator, which gives the address and the credentials',
+  examples: ['tienda'],
 }
-const pathKey: JsonSchema = { type: 'string', description: 'with a connection: below its address' }
+const pathKey: JsonSchema = {
+  type: 'string',
+  description: 'with `connection`, the path and query below its address',
+  examples: ['/products/{pk}'],
+}
 /** Keys that a connection gives instead. */
 const givenKeys = new Set(['url', 'driver', 'hostKey'])
 

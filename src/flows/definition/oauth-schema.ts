@@ -10,21 +10,46 @@ import { secretText, text } from './value-schemas.ts'
 export const oauth = (context: FlowContext) =>
   z
     .strictObject({
-      type: z.literal('oauth2'),
-      grant: z.enum(['client_credentials', 'refresh_token']).prefault('client_credentials'),
-      tokenUrl: httpUrl(context),
-      clientId: secretText(context),
-      clientSecret: secretText(context, literalSecret),
+      type: z.literal('oauth2').meta({ description: '`oauth2`', examples: ['oauth2'] }),
+      grant: z
+        .enum(['client_credentials', 'refresh_token'])
+        .prefault('client_credentials')
+        .meta({ description: 'also `refresh_token`', examples: ['refresh_token'] }),
+      tokenUrl: httpUrl(context).meta({
+        description: 'the address that gives tokens',
+        examples: ['https://api.mercadolibre.com/oauth/token'],
+      }),
+      clientId: secretText(context).meta({
+        description: 'id of the application',
+        examples: [`\${env:MELI_APP_ID}`],
+      }),
+      clientSecret: secretText(context, literalSecret).meta({
+        description: 'its secret, as a reference',
+        examples: [`\${env:MELI_APP_SECRET}`],
+      }),
       refreshToken: secretText(context, literalSecret)
         .optional()
-        .describe(
-          'of grant refresh_token: the first one; those that follow are kept in the database',
-        ),
-      scope: text().max(1_024).optional(),
-      clientAuth: z.enum(['basic', 'form']).prefault('basic'),
+        .meta({
+          description:
+            "the first refresh token, as a reference; required with `grant: refresh_token`. The newest one is encrypted in the database. A process that stops between the issuer's answer and its commit loses the access. After an error of the issuer the service asks again every 30 s",
+          examples: [`\${env:MELI_REFRESH_TOKEN}`],
+        }),
+      scope: text()
+        .max(1_024)
+        .optional()
+        .meta({
+          description: 'the scope, where the issuer needs one',
+          examples: ['write_products'],
+        }),
+      clientAuth: z
+        .enum(['basic', 'form'])
+        .prefault('basic')
+        .meta({
+          description: 'how the application identifies itself: HTTP Basic, or in the `form`',
+          examples: ['form'],
+        }),
     })
     .optional()
-    .describe('OAuth 2.0: every request carries an access token that is asked for there')
 
 /** The first refresh token is required for the grant `refresh_token` and forbidden for others. `under` is the path of `auth`. */
 export function grantFindings(auth: OAuthSettings | undefined, under: Path): PathFinding[] {

@@ -34,9 +34,18 @@ export function requestBody(context: FlowContext, placeholders: readonly string[
       },
       { takesLines: true },
     )
+  const value = `{${placeholders[0]}}`
   return z
     .strictObject({
-      graphql: text().optional().describe('a GraphQL query; its values go into variables'),
+      graphql: text()
+        .optional()
+        .meta({
+          description:
+            'a query, never a mutation; its values go into variables, never into its text',
+          examples: [
+            'query ($desde: DateTime!) { productos(desde: $desde) { nodes { codigo precio } } }',
+          ],
+        }),
       variables: z
         .record(z.string(), z.unknown())
         .transform(
@@ -44,16 +53,27 @@ export function requestBody(context: FlowContext, placeholders: readonly string[
             bodyValue(given, context, placeholders, issues) as Record<string, BodyValue>,
         )
         .optional()
-        .describe('values for the variables of graphql, such as { after: "{next}" }'),
+        .meta({
+          description: 'values for the variables of the query',
+          examples: [{ dato: value }],
+        }),
       json: z
         .unknown()
         .transform((given, issues) =>
           given === undefined ? undefined : bodyValue(given, context, placeholders, issues),
         )
         .optional()
-        .describe('a body of JSON'),
-      form: z.record(z.string().min(1).max(256), bodyText()).optional().describe('a form'),
-      xml: bodyText().optional().describe('a document of XML, such as the envelope of SOAP'),
+        .meta({ description: 'a body of JSON', examples: [{ dato: value }] }),
+      form: z
+        .record(z.string().min(1).max(256), bodyText())
+        .optional()
+        .meta({ description: 'fields of a form', examples: [{ dato: value }] }),
+      xml: bodyText()
+        .optional()
+        .meta({
+          description: 'a document, such as the envelope of SOAP',
+          examples: [`<Listar><Dato>${value}</Dato></Listar>`],
+        }),
     })
     .superRefine((body, issues) => {
       const kinds = (['graphql', 'json', 'form', 'xml'] as const).filter(

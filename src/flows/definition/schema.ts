@@ -24,57 +24,128 @@ const hash = () =>
       ignore: z
         .array(column())
         .prefault([])
-        .describe('fields whose change is no change of the item'),
-      trim: z.boolean().prefault(false).describe('cut the blanks around every text'),
-      emptyAsNull: z.boolean().prefault(false).describe('an empty text becomes null'),
+        .meta({
+          description:
+            'fields whose change is no change of the item, such as one that changes in every record',
+          examples: [['modificado']],
+        }),
+      trim: z
+        .boolean()
+        .prefault(false)
+        .meta({ description: 'cuts blanks at both ends of every text', examples: [true] }),
+      emptyAsNull: z
+        .boolean()
+        .prefault(false)
+        .meta({ description: 'an empty text becomes null', examples: [true] }),
       decimals: z
         .record(column(), whole(0, 20))
         .prefault({})
-        .describe('field: number of decimals; its value becomes a text such as "-34.603700"'),
+        .meta({
+          description: 'field: number of decimals; its value becomes a text such as "-34.603700"',
+          examples: [{ latitud: 6, longitud: 6 }],
+        }),
     })
     .prefault({})
 
 const item = () =>
   z.strictObject({
-    key: oneOrMore().describe('the fields that identify an item'),
-    hash: hash(),
-    filter: jsonata().optional().describe('JSONata; items for which it is not true are left out'),
+    key: oneOrMore().meta({
+      description:
+        'the fields that identify an item. A poll fails when no record has a field that a key, cursor, filter or mapping uses; `$exists(field)` and `optional: true` allow that',
+      examples: ['codigo'],
+    }),
+    hash: hash().meta({
+      description: 'which values count as a change of the item',
+      examples: [{ ignore: ['fecha_modif'] }],
+    }),
+    filter: jsonata()
+      .optional()
+      .meta({
+        description: 'JSONata; the flow leaves out items for which it is not true',
+        examples: ['baja != "S"'],
+      }),
     onDefinitionChange: z
       .enum(['ask', 'send', 'keep'])
       .prefault('ask')
-      .describe(
-        'what becomes of the differences that a changed definition makes: ask waits for an answer, send sends them, keep takes them for delivered',
-      ),
+      .meta({
+        description:
+          'what becomes of the differences that a changed definition makes: `ask` waits for an answer, `send` sends them, `keep` takes them for delivered. Until the change is accepted, the destinations it concerns are sent nothing. Writing the former definition again takes the question back',
+        examples: ['keep'],
+      }),
   })
 
 const guard = () =>
   z
     .strictObject({
-      emptySource: z.enum(['refuse', 'allow']).prefault('refuse'),
-      maxPercent: z.number().min(0).max(100).prefault(10),
-      minItems: whole(0, 1_000_000_000).prefault(10),
+      emptySource: z
+        .enum(['refuse', 'allow'])
+        .prefault('refuse')
+        .meta({
+          description: 'whether a source without any record may delete all items',
+          examples: ['refuse'],
+        }),
+      maxPercent: z
+        .number()
+        .min(0)
+        .max(100)
+        .prefault(10)
+        .meta({
+          description: 'the flow asks when more than this part of the items is gone at once',
+          examples: [10],
+        }),
+      minItems: whole(0, 1_000_000_000)
+        .prefault(10)
+        .meta({ description: 'this many deletes are never asked about', examples: [10] }),
     })
     .prefault({})
 
 const deletes = () =>
   z
     .strictObject({
-      mode: z.enum(['ignore', 'delete']).prefault('ignore'),
+      mode: z
+        .enum(['ignore', 'delete'])
+        .prefault('ignore')
+        .meta({
+          description:
+            '`delete` deletes at the destinations what a full scan no longer finds; `ignore` leaves it there. A delete follows the changes of its scan. It is not sent while another item has the same identity at the destination',
+          examples: ['delete'],
+        }),
       scans: whole(1, 100)
         .optional()
-        .describe(
-          'full scans in a row without the item before it is deleted; without it 2 for paged http and mssql, else 1',
-        ),
-      guard: guard(),
+        .meta({
+          description:
+            'full scans in a row that must miss an item; 2 for paged http and mssql, else 1',
+          examples: [2],
+        }),
+      guard: guard().meta({
+        description:
+          'when the flow asks before it deletes. An answer counts once, for items that the next full scan misses too',
+        examples: [{ maxPercent: 10, minItems: 10 }],
+      }),
     })
     .prefault({})
 
 const queue = () =>
   z
     .strictObject({
-      keepCompleted: duration('0s', '366d').prefault('7d'),
-      keepFailed: duration('0s', '3660d').prefault('90d'),
-      keepHistory: duration('0s', '3660d').prefault('30d'),
+      keepCompleted: duration('0s', '366d')
+        .prefault('7d')
+        .meta({
+          description: 'how long completed deliveries are kept, 0s to 366d',
+          examples: ['7d'],
+        }),
+      keepFailed: duration('0s', '3660d')
+        .prefault('90d')
+        .meta({
+          description: 'how long failed deliveries are kept, 0s to 3660d',
+          examples: ['90d'],
+        }),
+      keepHistory: duration('0s', '3660d')
+        .prefault('30d')
+        .meta({
+          description: 'how long versions and attempts of items are kept, 0s (none) to 3660d',
+          examples: ['30d'],
+        }),
     })
     .transform(({ keepCompleted, keepFailed, keepHistory }) => ({
       keepCompletedMs: keepCompleted,
@@ -109,27 +180,76 @@ const contextOfParse: FlowContext = {
 function build(context: FlowContext) {
   return z
     .strictObject({
-      version: z.literal(1).describe('of the form of this file'),
-      name: name().describe('of the flow in the control API and on its page; unlike any other'),
-      description: z.string().max(1_000).optional().describe('for the page of the operator'),
-      pollInterval: duration('1s', '24h').describe('from the end of a poll to the next'),
-      schedule: schedule(),
-      window: window(),
-      startPaused: z.boolean().prefault(false).describe('counts the first time a flow is seen'),
+      version: z.literal(1).meta({ description: "the version of the file's form", examples: [1] }),
+      name: name().meta({
+        description: 'the name in the control API and on the page; each flow has another one',
+        examples: ['articulos'],
+      }),
+      description: z
+        .string()
+        .max(1_000)
+        .optional()
+        .meta({
+          description: 'for the page of the operator',
+          examples: ['Artículos y precios del ERP hacia la tienda web, y un listado en CSV'],
+        }),
+      pollInterval: duration('1s', '24h').meta({
+        description: 'from the end of a poll to the next',
+        examples: ['1m'],
+      }),
+      schedule: schedule().meta({
+        description:
+          'times of the polls, instead of `pollInterval`. After downtime one poll makes up for all that were missed; a start alone polls nothing',
+        examples: [{ cron: '*/15 8-20 * * mon-sat', timeZone: 'America/Argentina/Buenos_Aires' }],
+      }),
+      window: window().meta({
+        description: 'the hours in which polls may begin; without it always',
+        examples: [
+          {
+            days: ['mon', 'fri'],
+            from: '07:00',
+            to: '22:00',
+            timezone: 'America/Argentina/Buenos_Aires',
+          },
+        ],
+      }),
+      startPaused: z
+        .boolean()
+        .prefault(false)
+        .meta({
+          description: 'the flow starts paused the first time that the service sees it',
+          examples: [true],
+        }),
       allowPrivateNetwork: z
         .boolean()
         .prefault(false)
-        .describe('HTTP sources, destinations and alerts may be on loopback and private addresses'),
+        .meta({
+          description:
+            'HTTP sources, destinations and alerts may be on loopback and private addresses',
+          examples: [true],
+        }),
       source: sourceSchema(context).describe('where items come from'),
-      item: item().describe('what makes records items, and when one has changed'),
-      deletes: deletes().describe('what happens when an item is no longer in the source'),
+      item: item().meta({
+        description: 'what makes records items, and when one has changed',
+        examples: [{ key: 'codigo' }],
+      }),
+      deletes: deletes().meta({
+        description: 'what happens at the destinations when the source no longer has an item',
+        examples: [{ mode: 'delete' }],
+      }),
       destinations: z
         .array(destinationSchema(context))
         .min(1)
         .max(50)
         .describe('where every changed item goes'),
-      queue: queue().describe('how long deliveries are kept, and how many may wait'),
-      alerts: alertsSchema(context).describe('who gets alerts'),
+      queue: queue().meta({
+        description: 'how long deliveries are kept, and how many may wait',
+        examples: [{ keepFailed: '90d' }],
+      }),
+      alerts: alertsSchema(context).meta({
+        description: 'who gets alerts',
+        examples: [{ onJobFailed: [{ type: 'email', to: ['sistemas@acme.example'] }] }],
+      }),
     })
     .transform(({ pollInterval, ...rest }) => ({
       ...rest,
@@ -180,16 +300,29 @@ export const window = () =>
       days: z
         .array(z.enum(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']))
         .min(1)
-        .prefault(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']),
-      from: time(/^([01]\d|2[0-3]):[0-5]\d$/).prefault('00:00'),
+        .prefault(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'])
+        .meta({
+          description: 'the days on which polls may begin; without it all',
+          examples: [['mon', 'tue', 'wed']],
+        }),
+      from: time(/^([01]\d|2[0-3]):[0-5]\d$/)
+        .prefault('00:00')
+        .meta({ description: 'the time from which polls may begin', examples: ['07:00'] }),
       to: time(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/)
         .prefault('24:00')
-        .describe('an earlier time than `from` is on the next day'),
-      timezone: timeZone().prefault('UTC'),
+        .meta({
+          description: 'an earlier time than `from` is on the next day',
+          examples: ['22:00'],
+        }),
+      timezone: timeZone()
+        .prefault('UTC')
+        .meta({
+          description: 'the time zone of `from` and `to`',
+          examples: ['America/Argentina/Buenos_Aires'],
+        }),
     })
     .refine(({ from, to }) => from !== to, findingMessage({ code: 'WINDOW_EMPTY' }))
     .optional()
-    .describe('polls begin only then; without it always')
 
 /** Start times of polls, instead of a fixed interval. */
 export const schedule = () =>
@@ -202,13 +335,16 @@ export const schedule = () =>
           const problem = problemOf(text)
           if (problem) report(issues, problem)
         })
-        .describe('five fields: minute, hour, day of the month, month, day of the week'),
-      timeZone: timeZone().prefault('UTC').describe('of the clock that the times are of'),
+        .meta({
+          description:
+            'five fields: minute, hour, day of the month, month, day of the week. A time that a clock change leaves out runs after it; one that comes twice runs once',
+          examples: ['*/15 8-20 * * mon-sat'],
+        }),
+      timeZone: timeZone()
+        .prefault('UTC')
+        .meta({ description: 'the time zone of these times', examples: ['UTC'] }),
     })
     .optional()
-    .describe(
-      'polls begin at these times, and no sooner than pollInterval after the end of the last one',
-    )
 
 function problemOf(text: string): Reason | undefined {
   if (text.trim().split(/\s+/).length !== 5) {

@@ -51,17 +51,41 @@ function privateKey(context: FlowContext) {
 /** How a server is reached, and who speaks to it. */
 export function sftpAccess(context: FlowContext) {
   return {
-    url: address(context).describe('sftp://user@host:port'),
+    url: address(context).meta({
+      description:
+        '`sftp://user@host:port`, without a password and without a path; the port is 22 unless it says another',
+      examples: ['sftp://tienda@archivos.example.com:22'],
+    }),
     hostKey: z
       .union(
         [hostKey(), z.array(hostKey()).min(1).max(8)],
         findingMessage({ code: 'MUST_BE_FINGERPRINTS' }),
       )
       .transform((given) => (typeof given === 'string' ? [given] : given))
-      .describe('fingerprint of the key by which the server is known; no other is spoken to'),
-    password: secretText(context, literalSecret).optional().describe('as a reference'),
-    privateKey: privateKey(context).optional().describe('as a reference, best to a file'),
-    passphrase: secretText(context, literalSecret).optional().describe('of the private key'),
+      .meta({
+        description:
+          "fingerprint of the server's key, or a list, as `ssh-keyscan HOST | ssh-keygen -lf -` shows it. Compare it with the server's operator. Nothing goes to a server with another key. A server with several keys shows Ed25519 first, then ECDSA, then RSA",
+        examples: ['SHA256:uNiVztksCsDhcc0u9e8BrwJ2cb8x8nKmvtSrmPtDWMw'],
+      }),
+    password: secretText(context, literalSecret)
+      .optional()
+      .meta({
+        description: `as a reference, \${env:NAME} or \${file:/path}. Also the answer to a server that asks for it (keyboard-interactive)`,
+        examples: [`\${env:SFTP_PASSWORD}`],
+      }),
+    privateKey: privateKey(context)
+      .optional()
+      .meta({
+        description:
+          'as a reference, best to a file: OpenSSH, PEM or PuTTY. With `password` too both are given, the key first',
+        examples: [`\${file:/run/secrets/sftp_key}`],
+      }),
+    passphrase: secretText(context, literalSecret)
+      .optional()
+      .meta({
+        description: 'of the private key, as a reference',
+        examples: [`\${env:SFTP_PASSPHRASE}`],
+      }),
   }
 }
 
@@ -78,13 +102,30 @@ export function checkSftpAccess(
 
 /** Files on an SFTP server, read like those of this machine. */
 export function sftpSource(context: FlowContext) {
+  const shape = fileShape()
   return z
     .strictObject({
       type: z.literal('sftp'),
       ...sftpAccess(context),
-      path: remotePath(context).describe('a file of the server, or several by * in its name'),
-      maxMegabytes: whole(1, 10_240).prefault(256).describe('a larger file fails the poll'),
-      ...fileShape(),
+      path: remotePath(context).meta({
+        description:
+          'a file of the server, or several by `*` in the name. Relative paths: to the folder in which the user arrives. Links are not followed',
+        examples: ['/salida/precios*.csv'],
+      }),
+      maxMegabytes: whole(1, 10_240)
+        .prefault(256)
+        .meta({ description: 'a larger file fails the poll before its transfer', examples: [256] }),
+      ...shape,
+      settle: shape.settle.meta({
+        description:
+          'a file counts when two checks this far apart find the same size and time. A poll waits up to 30s for the second; after that the next poll takes it. A file older than a day counts at once',
+        examples: ['5s'],
+      }),
+      after: shape.after.meta({
+        description:
+          '`archive` moves the file into the folder `archive` beside it, and makes the folder; `delete` deletes it. After a failure of this step the next poll does it first',
+        examples: ['archive'],
+      }),
     })
     .superRefine(checkFileFormat)
     .superRefine(checkSftpAccess)

@@ -22,7 +22,10 @@ import {
 const cursor = () =>
   z
     .strictObject({
-      field: column(),
+      field: column().meta({
+        description: 'the column or field that shows when a record changed',
+        examples: ['cambiado'],
+      }),
       initial: z
         .union(
           [z.string().min(1).max(256), exactNumber()],
@@ -30,18 +33,30 @@ const cursor = () =>
         )
         .transform(String)
         .prefault('1970-01-01T00:00:00Z')
-        .describe('where the first read begins'),
+        .meta({ description: 'where the first read begins', examples: ['1970-01-01T00:00:00Z'] }),
       overlap: duration('0s', '30d')
         .prefault('0s')
-        .describe('reads begin that long before the cursor, for records that were committed late'),
+        .meta({
+          description:
+            'reads begin this long before the cursor, for records that were committed late',
+          examples: ['5m'],
+        }),
     })
     .transform(({ overlap, ...rest }) => ({ ...rest, overlapMs: overlap }))
     .optional()
+    .meta({
+      description:
+        'polls read only what changed. The cursor never passes the time of the read; `/errors` names a value in the future',
+      examples: [{ field: 'cambiado', overlap: '5m' }],
+    })
 
 const fullScanEvery = () =>
   duration('1s', '366d')
     .prefault('24h')
-    .describe('with a cursor: everything is read again that often, for late commits and deletes')
+    .meta({
+      description: 'with a cursor: how often a poll reads everything',
+      examples: ['24h'],
+    })
 
 const parameter = () =>
   z.string().regex(/^[\w.[\]-]{1,64}$/, findingMessage({ code: 'MUST_BE_PARAMETER' }))
@@ -49,13 +64,34 @@ const parameter = () =>
 const paging = () =>
   z
     .discriminatedUnion('type', [
-      z.strictObject({ type: z.literal('none') }),
+      z.strictObject({
+        type: z.literal('none').meta({
+          description:
+            '`none` (one page, or as many as the list links to), `page` (by number), `offset`, `cursor` (the answer names the next), `pageInfo` (GraphQL), `link` (the header Link, RFC 8288). By number or offset, only an empty page or 404 is the end, not a short page',
+          examples: ['none'],
+        }),
+      }),
       z.strictObject({
         type: z.literal('page'),
-        param: parameter().prefault('page'),
-        start: whole(0, 1_000_000).prefault(1).describe('number of the first page'),
-        sizeParam: parameter().optional(),
-        size: whole(1, 100_000).optional().describe('a shorter page is the last one'),
+        param: parameter()
+          .prefault('page')
+          .meta({
+            description:
+              'the parameter of the address. A body with the placeholder of its paging names the page instead',
+            examples: ['page'],
+          }),
+        start: whole(0, 1_000_000)
+          .prefault(1)
+          .meta({ description: '`page`: the number of the first', examples: [1] }),
+        sizeParam: parameter()
+          .optional()
+          .meta({
+            description: 'the parameter for the size; only `offset` has a default',
+            examples: ['limit'],
+          }),
+        size: whole(1, 100_000)
+          .optional()
+          .meta({ description: 'records of a page. Only `offset` has a default', examples: [200] }),
       }),
       z.strictObject({
         type: z.literal('offset'),
@@ -66,7 +102,11 @@ const paging = () =>
       z.strictObject({
         type: z.literal('cursor'),
         param: parameter().prefault('cursor'),
-        next: jsonata().describe('JSONata over the answer; null or nothing ends the reading'),
+        next: jsonata().meta({
+          description:
+            '`cursor`: JSONata over the answer (with XML over the document without its records). Reading ends when it gives nothing. A token that stays the same goes on until a page is empty',
+          examples: ['next_token'],
+        }),
         sizeParam: parameter().optional(),
         size: whole(1, 100_000).optional(),
       }),
@@ -75,7 +115,10 @@ const paging = () =>
           type: z.literal('pageInfo'),
           at: path()
             .optional()
-            .describe('where pageInfo stands; without it beside the list of items'),
+            .meta({
+              description: '`pageInfo`: its place; without it beside the list of `items`',
+              examples: ['data.products.pageInfo'],
+            }),
         })
         .describe('pages of GraphQL: hasNextPage and endCursor, which body gets as {next}'),
       z.strictObject({ type: z.literal('link') }),
@@ -102,24 +145,50 @@ const parameters = (context: FlowContext) =>
       ),
     )
     .optional()
-    .describe('values for :name in query and itemQuery, such as { sucursal: 3 }; always bound')
 
 function sql(context: FlowContext) {
   return z
     .strictObject({
       type: z.literal('sql'),
-      driver: sourceDriver(),
-      url: databaseUrl(context),
-      query: text().describe('one SELECT, or WITH … SELECT; :cursor is the cursor'),
+      driver: sourceDriver().meta({
+        description: '`postgres`, `mysql` (MariaDB too), `mssql` or `firebird`',
+        examples: ['mssql'],
+      }),
+      url: databaseUrl(context).meta({
+        description: `the address of the database, best as \${env:NAME}; a password in it must be a reference. Flows share 10 connections for reading and 10 for writing for each user of a server`,
+        examples: [`\${env:ERP_DB_URL}`],
+      }),
+      query: text().meta({
+        description:
+          'one `SELECT`, or `WITH … SELECT`; nothing else is possible. `:cursor` is the cursor',
+        examples: [
+          'select s.codigo, s.nombre, s.calle, s.numero, s.ciudad, s.provincia, s.lat, s.lng, c.codigo as caja, c.nombre as caja_nombre\nfrom sucursales s join cajas c on c.sucursal = s.codigo order by s.codigo\n',
+        ],
+      }),
       timeZone: timeZone()
         .optional()
-        .describe('of times in columns without a zone, such as DATETIME; without it UTC'),
-      itemQuery: text().optional().describe('reads one item, :pk is its key'),
-      parameters: parameters(context),
+        .meta({
+          description: 'time zone of columns without a zone, such as DATETIME; without it UTC',
+          examples: ['America/Argentina/Buenos_Aires'],
+        }),
+      itemQuery: text()
+        .optional()
+        .meta({
+          description:
+            'reads one item: `:pk` is its key. `:key_1`, `:key_2` or `:key_<field>` are the parts of a key with several fields',
+          examples: [
+            'select codigo, cantidad, cambiado from stock where sucursal = :sucursal and codigo = :pk',
+          ],
+        }),
+      parameters: parameters(context).meta({
+        description:
+          'values for `:name` in both: texts (also references), numbers up to 2^53, true or false (1 or 0 for MySQL). They are always bound, never part of the text',
+        examples: [{ sucursal: 3 }],
+      }),
       cursor: cursor(),
       fullScanEvery: fullScanEvery(),
       groupBy: groupBy(),
-      limits: limits(),
+      limits: limits('longest wait for each portion of rows'),
     })
     .superRefine(checkDatabase)
     .transform(({ fullScanEvery, parameters: given, ...rest }) => ({
@@ -142,47 +211,148 @@ const xml = () =>
     fields: z
       .record(column(), xmlPath())
       .optional()
-      .describe('field: its path in the record, such as Precio/@moneda; without it all there is'),
+      .meta({
+        description:
+          'field: its path in a record: `Precio`, `Precio/@moneda`, `.` for its own text. `Ean[]` takes all values; without `[]` a second one fails the poll. Without `fields` a record has everything: `@name` for attributes, `#text` for text beside them, lists for repeated names',
+        examples: [
+          { codigo: 'e:Codigo', precio: 'e:Precio', moneda: 'e:Precio/@moneda', ean: 'e:Ean[]' },
+        ],
+      }),
     namespaces: z
       .record(
         z.string().regex(/^[A-Za-z_][\w.-]{0,63}$/, findingMessage({ code: 'MUST_BE_PREFIX' })),
         text(),
       )
       .prefault({})
-      .describe('prefixes for paths; a name without one is met in any namespace'),
+      .meta({
+        description: 'prefixes for paths; a name without one fits any namespace',
+        examples: [{ e: 'urn:erp' }],
+      }),
   })
 
 const xmlPath = () => z.string().min(1).max(1_024)
 
-const method = () => z.enum(['GET', 'POST']).optional().describe('without it GET, with body POST')
+const method = () => z.enum(['GET', 'POST']).optional()
 
 function http(context: FlowContext) {
   return z
     .strictObject({
       type: z.literal('http'),
-      url: httpUrl(context, ['cursor']).describe('{cursor} is the cursor'),
-      method: method(),
-      headers: headers(context).prefault({}),
-      auth: oauth(context),
+      url: httpUrl(context, ['cursor']).meta({
+        description:
+          '`{cursor}` is the cursor. Redirects of GET, and links, stay within the origin',
+        examples: ['https://erp.example.com/graphql'],
+      }),
+      method: method().meta({
+        description: '`GET` or `POST`; without it GET, with a body POST',
+        examples: ['POST'],
+      }),
+      headers: headers(context)
+        .prefault({})
+        .meta({
+          description: `values of secrets as \${env:NAME} or \${file:/path}`,
+          examples: [{ authorization: `Bearer \${env:ERP_TOKEN}` }],
+        }),
+      auth: oauth(context).meta({
+        description:
+          'an access token for every request; after a 401 the request is sent again with a new token. Another access is no change of the definition',
+        examples: [
+          {
+            type: 'oauth2',
+            tokenUrl: 'https://login.microsoftonline.com/0b1d/oauth2/v2.0/token',
+            clientId: '4e5f6a7b',
+            clientSecret: `\${env:BC_CLIENT_SECRET}`,
+            scope: 'https://api.businesscentral.dynamics.com/.default',
+            clientAuth: 'form',
+          },
+        ],
+      }),
       body: requestBody(context, ['cursor', 'page', 'offset', 'size', 'next'])
         .optional()
-        .describe('{cursor} is the cursor; {page}, {offset}, {size}, {next} are of the page'),
-      items: path().optional(),
-      xml: xml().optional().describe('answers are XML'),
-      paging: paging(),
+        .meta({
+          description: 'one of `graphql`, `json`, `form` and `xml`',
+          examples: [
+            {
+              graphql:
+                'query ($after: String, $desde: DateTime!) {\n  productos(first: 100, after: $after, cambiadosDesde: $desde) {\n    nodes { codigo nombre precio cambiado }\n    pageInfo { hasNextPage endCursor }\n  }\n}\n',
+              variables: { after: '{next}', desde: '{cursor}' },
+            },
+          ],
+        }),
+      items: path()
+        .optional()
+        .meta({
+          description:
+            'the place of the list: names joined by dots; without it the answer is the list. With `xml` a path, required. An entry that is no object is left out, and `/errors` names it; without any object the poll fails',
+          examples: ['data.productos.nodes'],
+        }),
+      xml: xml()
+        .optional()
+        .meta({
+          description:
+            'answers are XML. The elements around the records must exist; another document fails the poll',
+          examples: [
+            {
+              namespaces: { e: 'urn:erp' },
+              fields: {
+                codigo: 'e:Codigo',
+                precio: 'e:Precio',
+                moneda: 'e:Precio/@moneda',
+                ean: 'e:Ean[]',
+              },
+            },
+          ],
+        }),
+      paging: paging().meta({
+        description: 'how pages are read',
+        examples: [{ type: 'pageInfo' }],
+      }),
       item: z
         .strictObject({
-          url: httpUrl(context, ['pk']).describe('{pk} is the key'),
-          method: method(),
-          body: requestBody(context, ['pk']).optional().describe('{pk} is the key'),
-          items: path().optional(),
+          url: httpUrl(context, ['pk']).meta({
+            description: '`{pk}` is the key. 404 and 410 mean that there is no such item',
+            examples: ['https://erp.example.com/graphql'],
+          }),
+          method: method().meta({ description: 'as `method`', examples: ['POST'] }),
+          body: requestBody(context, ['pk'])
+            .optional()
+            .meta({
+              description: 'as `body`, with `{pk}`',
+              examples: [
+                {
+                  graphql:
+                    'query ($codigo: ID!) { producto(codigo: $codigo) { codigo nombre precio cambiado } }',
+                  variables: { codigo: '{pk}' },
+                },
+              ],
+            }),
+          items: path()
+            .optional()
+            .meta({
+              description:
+                'the place of the item in that answer, as itself or in a list; with `xml` as `items`',
+              examples: ['data.producto'],
+            }),
         })
         .optional()
-        .describe('reads one item'),
+        .meta({
+          description: 'how one item is read; without it, by reading all',
+          examples: [
+            {
+              url: 'https://erp.example.com/graphql',
+              body: {
+                graphql:
+                  'query ($codigo: ID!) { producto(codigo: $codigo) { codigo nombre precio cambiado } }',
+                variables: { codigo: '{pk}' },
+              },
+              items: 'data.producto',
+            },
+          ],
+        }),
       cursor: cursor(),
       fullScanEvery: fullScanEvery(),
       groupBy: groupBy(),
-      limits: limits(),
+      limits: limits('longest time of one request'),
     })
     .transform(({ fullScanEvery, ...rest }) => ({ ...rest, fullScanEveryMs: fullScanEvery }))
 }
@@ -191,7 +361,9 @@ const orders = () =>
   z
     .strictObject({
       type: z.literal('payments.orders'),
-      client: clientName().optional().describe('only the orders of this client'),
+      client: clientName()
+        .optional()
+        .meta({ description: 'only this client; without it all', examples: ['acme'] }),
     })
     .describe('every change of an order of the payment side')
 

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import type { FastifyRequest } from 'fastify'
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import type { Language } from '../../domain/language.ts'
@@ -6,6 +5,7 @@ import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
 import { controlError } from '../control-errors.ts'
 import { templateNames, templateSources } from '../definition/flow-template.ts'
+import { flowJsonSchema } from '../definition/json-schema.ts'
 import type { DryRun } from '../workbench/dry-run.ts'
 import type { DryRunDelivery } from '../workbench/dry-run-deliveries.ts'
 import type { Caller, Checked, WhyReadOnly } from '../workbench/workbench.ts'
@@ -42,7 +42,6 @@ import {
   VersionParams,
 } from './workbench-schemas.ts'
 
-const schemaFile = new URL('../../../schema/flow.schema.json', import.meta.url)
 const reading = { config: { access: 'admin' as const, compressed: true } }
 const ofFile = {
   config: {
@@ -56,6 +55,7 @@ const dryRunLimitsText =
 
 /** Flow files: read, check, try and save them. */
 export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps): void {
+  const flowSchema = flowJsonSchema()
   app.get(
     '/flow-files',
     {
@@ -324,7 +324,7 @@ export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps)
         response: { 200: FlowSchemaResponse },
       },
     },
-    async () => (flowSchema ??= JSON.parse(readFileSync(schemaFile, 'utf8'))),
+    async () => flowSchema,
   )
 }
 
@@ -337,8 +337,6 @@ const callerOf = (request: FastifyRequest): Caller => ({
   actor: actorOf(request),
   isAnonymous: request.isAnonymous,
 })
-
-let flowSchema: Record<string, unknown> | undefined
 
 function said(why: Reason | null, language: Language): string | null {
   return why && sentenceOf(why, language)
