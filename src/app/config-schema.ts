@@ -398,7 +398,7 @@ export const settingsSchema = z.object({
   SIGN_IN_HOSTS: plain(list.pipe(z.array(fits(isHost, 'must be a comma list of host names'))))
     .optional()
     .describe(
-      'comma list of further host names for sign-in and for connecting shops; always allowed: PUBLIC_URL, SYNC_PUBLIC_URL, IP addresses, names without a dot, names of private networks such as caja.lan',
+      'comma list of further host names for sign-in and for connecting shops; always allowed: PUBLIC_URL, SYNC_PUBLIC_URL, IP addresses and localhost',
     ),
   TRUST_PROXY: proxies
     .optional()

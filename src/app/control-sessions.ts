@@ -43,7 +43,6 @@ export function createControlSessions(
   const isSecure = ownOrigin.startsWith('https:')
   const cookies = { encryption: deps.encryption, isSecure }
   const refuse = createRefusedSignIns(deps, 'control.refused')
-  const failures = createFailureLimit({ perMinute: authFailuresPerMinute })
   const secretOf = ({ headers }: FastifyRequest) => personSecretOf(headers.cookie, isSecure)
   const actorOf = (request: FastifyRequest) => ({
     ...serviceActor(deps.now()),
@@ -71,6 +70,7 @@ export function createControlSessions(
   return {
     findPerson: async (request) => (await openSession(request))?.person,
     addRoutes(app) {
+      const countTry = createFailureLimit(app, authFailuresPerMinute)
       app.post(
         '/session',
         {
@@ -96,7 +96,7 @@ export function createControlSessions(
           }
           const begun = await signInPerson(deps, request.body, from, refuse)
           if (!begun) {
-            failures.count(request.arrivedFrom)
+            await countTry(request)
             throw controlError('UNAUTHORIZED', { code: 'SIGN_IN_WRONG' })
           }
           await end(request)

@@ -1,4 +1,3 @@
-import { hostname } from 'node:os'
 import type { FastifyRequest } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
 
@@ -13,16 +12,9 @@ export type KnownHosts = {
   require(request: FastifyRequest): void
 }
 
-/** Suffixes that the public DNS does not have, so that no outsider can point such a name at this service. */
-const privateEnds = [
-  ...['local', 'localhost', 'localdomain', 'lan', 'home', 'internal', 'intranet', 'corp'],
-  ...['private', 'test', 'home.arpa'],
-]
-
 /**
  * The host names of this service. A page of a foreign name that leads here (DNS rebinding) must not begin a sign-in, since the browser
- * takes it for the service itself. Addresses, names without a dot and names of private networks are known, and so is the
- * machine's own name.
+ * takes it for the service itself. IP addresses and localhost are known; any other name only by a setting.
  *
  * @param options.addresses of the service; the first is named in the refusal
  * @param options.names further host names
@@ -35,13 +27,11 @@ export function createKnownHosts({
   names: readonly string[]
 }): KnownHosts {
   const own = new Set(
-    [...addresses.map((url) => new URL(url).host), ...names, hostname()].map(nameOf),
+    [...addresses.map((url) => new URL(url).host), ...names, 'localhost'].map(nameOf),
   )
   const isKnown = (host: string): boolean => {
     const name = nameOf(host)
-    if (name === undefined) return false
-    if (own.has(name) || !name.includes('.') || isAddress(name)) return true
-    return privateEnds.some((end) => name.endsWith(`.${end}`))
+    return name !== undefined && (own.has(name) || isAddress(name))
   }
   return {
     isKnown,

@@ -5,7 +5,7 @@ import { mayCall, type Person, type RouteRule, ruleOfRoute } from '../domain/per
 import { hashSecret, isSecret, sameHash } from '../domain/secret-hash.ts'
 import { AppError, type ErrorCode, invalid } from '../errors/app-error.ts'
 import type { AccessClass } from '../http/access-classes.ts'
-import { createFailureLimit } from '../http/auth-failure-limit.ts'
+import { type CountTry, createFailureLimit } from '../http/auth-failure-limit.ts'
 import { callerAddress, hasDisconnected } from '../http/connections.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import type { KnownHosts } from '../http/known-hosts.ts'
@@ -72,7 +72,7 @@ export type Guards = BrowserSessions & {
    *
    * @throws RATE_LIMITED
    */
-  countTry(request: FastifyRequest): void
+  countTry: CountTry
 }
 
 /** Whom a token of the header authenticates. */
@@ -109,7 +109,7 @@ export async function installGuards(
     keyGenerator: ({ principal }) =>
       principal?.person?.id ?? (principal?.type === 'client' ? String(principal.keyId) : 'admin'),
   })
-  const failures = createFailureLimit({ perMinute: options.authFailuresPerMinute })
+  const countTry = createFailureLimit(app, options.authFailuresPerMinute)
   app.decorateRequest('principal', null)
   app.decorateRequest('tenant', null)
   app.decorateRequest('arrivedAt', 0)
@@ -178,7 +178,6 @@ export async function installGuards(
   }
   const isForMetrics = (token: unknown): boolean =>
     typeof token === 'string' && isMetricsToken !== undefined && isMetricsToken(token)
-  const countTry = (request: FastifyRequest) => failures.count(request.arrivedFrom)
 
   app.addHook('onRequest', async (request) => {
     request.arrivedAt = deps.stopwatch()
@@ -196,7 +195,7 @@ export async function installGuards(
     const finds = request.routeOptions.config.findsOrder
     const principal = await (finds ? identifyWithOrder(request) : identify(request))
     if (!principal) {
-      countTry(request)
+      await countTry(request)
       throw new AppError('UNAUTHORIZED')
     }
     request.principal = principal

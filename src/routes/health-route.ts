@@ -98,7 +98,7 @@ export function addHealthRoute(
       await requireDatabase(deps.database)
       const answer = { status: 'ok' as const, timestamp: deps.now(), mode: source.mode }
       const principal = await guards.identify(request)
-      if (!principal && request.headers['x-api-token'] !== undefined) guards.countTry(request)
+      if (!principal && request.headers['x-api-token'] !== undefined) await guards.countTry(request)
       const flowsPage = { flows_page: deps.fleet.flowsPage() ?? null }
       if (principal?.type === 'operator') return { ...answer, ...flowsPage }
       if (principal?.type !== 'admin') return answer

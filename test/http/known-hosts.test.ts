@@ -1,4 +1,3 @@
-import { hostname } from 'node:os'
 import { expect, test } from 'vitest'
 import { createKnownHosts } from '../../src/http/known-hosts.ts'
 
@@ -21,14 +20,6 @@ test.each([
   '[::1]:3000',
   '[fd00::5]',
   'localhost:3000',
-  'caja.localhost',
-  'caja:3000',
-  'servidor',
-  'caja.local',
-  'caja.lan:3000',
-  'tills.shop.internal',
-  'caja.home.arpa',
-  hostname(),
 ])('%s is known', (host) => {
   expect(hosts.isKnown(host)).toBe(true)
 })
@@ -39,6 +30,9 @@ test.each([
   'pay.example.com.evil.example',
   'xpay.example.com',
   'example.com',
+  'servidor',
+  'caja.lan:3000',
+  'caja.localhost',
   '127.0.0.1.nip.example',
   'local.example',
   'evil.example:99999',

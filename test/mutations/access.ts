@@ -117,7 +117,7 @@ export const access: readonly Mistakes[] = [
     tests: [['test/payment/rate-limits.test.ts', 'an address has a limit of failed attempts']],
     made: {
       'a failed try is not counted': [
-        `      countTry(request)
+        `      await countTry(request)
       throw`,
         '      throw',
       ],
@@ -158,24 +158,10 @@ export const access: readonly Mistakes[] = [
     file: 'src/http/auth-failure-limit.ts',
     tests: [['test/http/auth-failure-limit.test.ts']],
     made: {
-      'one try more than the limit': [
-        'if (entry.count >= perMinute) refuse',
-        'if (entry.count > perMinute) refuse',
-      ],
+      'one try more than the limit': ['max: perMinute,', 'max: perMinute + 1,'],
       'each address of an IPv6 /64 is counted alone': [
-        'const key = addressGroup(address)',
-        'const key = address',
-      ],
-      'an address at its limit may be forgotten': [
-        `    if (count >= perMinute) return
-`,
-        '',
-      ],
-      'newcomers push out whoever is over the limit': [
-        `        if (!makeRoom()) {
-          refuse(nothingEndsBefore, at)
-        }`,
-        '        if (!makeRoom()) entries.clear()',
+        'addressGroup(callerAddress(request))',
+        'callerAddress(request)',
       ],
     },
   },

@@ -63,15 +63,15 @@ declare module 'fastify' {
  * it.
  */
 export function installControlAccess(app: HttpServer, access: ControlAccess): ControlGuard {
-  const failures = createFailureLimit({ perMinute: access.authFailuresPerMinute })
+  const countTry = createFailureLimit(app, access.authFailuresPerMinute)
   /** A token in the header decides alone, as on the other listener. */
   const personOf = async (request: FastifyRequest): Promise<Person | null> =>
     (request.headers['x-api-token'] === undefined && (await access.findPerson(request))) || null
   const isOperator = async (request: FastifyRequest): Promise<boolean> => {
     const person = await personOf(request)
-    return person ? maySeeFlows(person) : isLetIn(request)
+    return person ? maySeeFlows(person) : await isLetIn(request)
   }
-  const isLetIn = (request: FastifyRequest): boolean => {
+  const isLetIn = async (request: FastifyRequest): Promise<boolean> => {
     if (access.auth === 'none') return true
     if (access.syncToken === undefined) {
       return !access.isBehindProxy && !isForwarded(request) && !isFromForeignPage(request)
@@ -79,7 +79,7 @@ export function installControlAccess(app: HttpServer, access: ControlAccess): Co
     const token = request.headers['x-api-token']
     if (token === undefined) return false
     if (typeof token === 'string' && sameSecret(token, access.syncToken)) return true
-    failures.count(callerAddress(request))
+    await countTry(request)
     return false
   }
   const isForMetrics = (token: unknown): boolean =>
@@ -105,7 +105,7 @@ export function installControlAccess(app: HttpServer, access: ControlAccess): Co
       if (mayCallControl(request.person, request.method)) return
       throw controlError('FORBIDDEN', whyNotAllowed(request.person))
     }
-    request.isLetIn = isLetIn(request)
+    request.isLetIn = await isLetIn(request)
     if (request.isLetIn) {
       const isAsked = access.auth !== 'none' && access.syncToken !== undefined
       request.isAnonymous = !isAsked
@@ -117,7 +117,7 @@ export function installControlAccess(app: HttpServer, access: ControlAccess): Co
       throw controlError('FORBIDDEN', { code: isProxied ? 'PROXY_WITHOUT_TOKEN' : 'OTHER_SITE' })
     }
     if (hasToken) await access.audit.refused(request.arrivedFrom)
-    else failures.count(request.arrivedFrom)
+    else await countTry(request)
     throw new AppError('UNAUTHORIZED')
   })
   return {

@@ -49,7 +49,7 @@ export function addInvitationRoutes(app: HttpServer, deps: PaymentDeps, guards: 
       },
     },
     async (request, reply) => {
-      guards.countTry(request)
+      await guards.countTry(request)
       const { client, invitation, target_url } = request.query
       await checkInvitation(deps, client, invitation)
       // With referrers turned off a browser also hides the origin of the form, and over plain http nothing else shows it.
@@ -104,7 +104,7 @@ export function addInvitationRoutes(app: HttpServer, deps: PaymentDeps, guards: 
             message: 'Start an invitation with the button of its page',
           })
         }
-        guards.countTry(request)
+        await guards.countTry(request)
         const { client, invitation, target_url } = request.body
         const login = await startLogin(deps, {
           client,

@@ -57,7 +57,7 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
     },
     async (request, reply) => {
       const principal = await guards.identify(request)
-      if (principal?.type !== 'admin') guards.countTry(request)
+      if (principal?.type !== 'admin') await guards.countTry(request)
       const { client, target_url, invitation, redirect } = request.query
       const leadTo = (url: string) =>
         redirect === 'false'
@@ -148,7 +148,7 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
     async (request) => {
       const principal = await guards.identify(request)
       if (!principal || principal.type === 'operator') {
-        if (!principal) guards.countTry(request)
+        if (!principal) await guards.countTry(request)
         return { valid: false, type: null, client: null }
       }
       return {

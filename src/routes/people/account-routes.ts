@@ -59,7 +59,7 @@ export function addAccountRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
     },
     async (request, reply) => {
       guards.refuseForeignPage(request)
-      guards.countTry(request)
+      await guards.countTry(request)
       const begun = await acceptInvitation(deps, request.body, fromOf(deps, request))
       await guards.signOut(request)
       const { principal, until, cookies } = guards.begin(begun, request)

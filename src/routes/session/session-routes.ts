@@ -54,7 +54,7 @@ export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
         ? guards.signIn(body.token, request)
         : guards.signInPerson(body, request))
       if (!begun) {
-        guards.countTry(request)
+        await guards.countTry(request)
         throw new AppError('UNAUTHORIZED', {
           message: 'token' in body ? undefined : 'Name, password or code are wrong',
         })
