@@ -1,3 +1,4 @@
+import { codeOf } from '../domain/error-code.ts'
 import { OperatorError } from '../errors/operator-error.ts'
 
 /** The database was unreachable, or became so during a query: whether a running COMMIT took effect is unknown. */
@@ -108,12 +109,6 @@ export function isOutdatedStatement(error: unknown): boolean {
   if (code === '26000') return true
   // 0A000 has many meanings; this one comes from the function that checks whether a plan still fits.
   return code === '0A000' && (error as { routine?: unknown }).routine === 'RevalidateCachedQuery'
-}
-
-/** The SQLSTATE of an error of the database, or the code of a system error; both databases use the same property. */
-export function codeOf(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('code' in error)) return undefined
-  return typeof error.code === 'string' ? error.code : undefined
 }
 
 /**

@@ -3,9 +3,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
+import { codeOf } from '../domain/error-code.ts'
 import { OperatorError } from '../errors/operator-error.ts'
 import type { Database, Db, Trx } from './database.ts'
-import { codeOf } from './database-failures.ts'
 import type { Log } from './engine.ts'
 
 export const migrationsFolder: string = fileURLToPath(new URL('../../migrations/', import.meta.url))

@@ -12,7 +12,8 @@ import {
   type QueryResult,
   type TransactionSettings,
 } from 'kysely'
-import { codeOf, hideValues, isOutdatedStatement } from './database-failures.ts'
+import { codeOf } from '../domain/error-code.ts'
+import { hideValues, isOutdatedStatement } from './database-failures.ts'
 import type { Engine, Log } from './engine.ts'
 import { createTurns } from './event-loop-pauses.ts'
 import { lockFolder } from './folder-lock.ts'

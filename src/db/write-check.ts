@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
+import { codeOf } from '../domain/error-code.ts'
 import type { Db } from './database.ts'
-import { codeOf } from './database-failures.ts'
 
 /** Several balancers check the health every second; a write for each check would be a load of its own. */
 const REUSE_MS = 3_000

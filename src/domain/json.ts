@@ -20,15 +20,11 @@ export function isSameJson(one: unknown, other: unknown): boolean {
     if (one.length !== other.length) return false
     return one.every((item, index) => isSameJson(item ?? null, other[index] ?? null))
   }
-  if (isFields(one) && isFields(other)) return haveSameFields(one, other)
+  if (isRecord(one) && isRecord(other)) return haveSameFields(one, other)
   return canonicalJson(one) === canonicalJson(other)
 }
 
 type Fields = Readonly<Record<string, unknown>>
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 function haveSameFields(one: Fields, other: Fields): boolean {
   for (const name of Object.keys(one)) {
@@ -107,4 +103,9 @@ function normalForm(text: string): string | undefined {
   if (significant === '') return '0'
   const power = Number(exponent) - fraction.length + digits.length - significant.length
   return `${text.startsWith('-') ? '-' : ''}${significant}e${power}`
+}
+
+/** Whether a parsed value is an object, and neither null nor a list. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from 'node:fs'
+import { codeOf } from '../domain/error-code.ts'
 import { type Reason, ReasonError } from '../domain/flow-reasons.ts'
 
 /** Why a file is not read. `message` follows the name of the file: `is not a regular file`. */
@@ -71,10 +72,4 @@ function readWhole(file: number, size: number): Buffer {
     length += read
   }
   return bytes.subarray(0, length)
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string'
-    ? error.code
-    : undefined
 }

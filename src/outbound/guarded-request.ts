@@ -1,6 +1,7 @@
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import { type Dispatcher, request } from 'undici'
+import { codeOf } from '../domain/error-code.ts'
 import { type Reason, ReasonError } from '../domain/flow-reasons.ts'
 import { RefusedAddressError } from './guarded-agent.ts'
 import { atFirstByte, parseRetryAfter } from './send-attempt.ts'
@@ -219,10 +220,4 @@ function failureOf(
   const why: Reason =
     code === undefined ? { code: 'NOT_CONNECTED' } : { code: 'NOT_ANSWERED', data: { code } }
   return new RequestFailure('network', why, error)
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string'
-    ? error.code
-    : undefined
 }

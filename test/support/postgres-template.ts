@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { openDatabase } from '../../src/db/database.ts'
-import { codeOf } from '../../src/db/database-failures.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import { codeOf } from '../../src/domain/error-code.ts'
 
 const PREFIX = 'tillbridge_test_'
 const RUN_BYTES = 4

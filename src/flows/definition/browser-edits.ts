@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { reference } from '../../domain/flow-secret.ts'
+import { isRecord } from '../../domain/json.ts'
 import type { Path, PathFinding } from './findings.ts'
-import { isGroup } from './named-connections.ts'
 
 /** Keys that say nothing of where a part leads, so that they can be changed beside an address. */
 const freeKeys = {
@@ -45,7 +45,7 @@ export function browserFindings(
   base: unknown,
   connectionNames: readonly string[],
 ): PathFinding[] {
-  if (!isGroup(definition)) return []
+  if (!isRecord(definition)) return []
   const former = partsOf(base)
   const taken = new Set<Part>()
   const known = connectionNames.length > 0 ? connectionNames.join(', ') : undefined
@@ -72,7 +72,7 @@ export function browserFindings(
   }
   const rest = restOf(definition)
   if (!isDeepStrictEqual(rest, restOf(base))) findings.push(...referencesIn(rest, []))
-  const formerly = isGroup(base) && base.allowPrivateNetwork === true
+  const formerly = isRecord(base) && base.allowPrivateNetwork === true
   if (definition.allowPrivateNetwork === true && !formerly) {
     findings.push({
       path: ['allowPrivateNetwork'],
@@ -89,9 +89,9 @@ export function hasOwnPlaces(definition: unknown): boolean {
 }
 
 function partsOf(definition: unknown): Part[] {
-  if (!isGroup(definition)) return []
+  if (!isRecord(definition)) return []
   const { source, destinations, alerts } = definition
-  const channels = isGroup(alerts) ? alerts.onJobFailed : undefined
+  const channels = isRecord(alerts) ? alerts.onJobFailed : undefined
   const listed = (kind: Kind, list: unknown, path: Path): Part[] =>
     Array.isArray(list)
       ? list.map((value: unknown, index) => ({ kind, value, path: [...path, index] }))
@@ -105,15 +105,15 @@ function partsOf(definition: unknown): Part[] {
 
 /** All that is in no part. */
 function restOf(definition: unknown): unknown {
-  if (!isGroup(definition)) return {}
+  if (!isRecord(definition)) return {}
   const { source, destinations, alerts, ...rest } = definition
-  const { onJobFailed, ...group } = isGroup(alerts) ? alerts : {}
+  const { onJobFailed, ...group } = isRecord(alerts) ? alerts : {}
   return { ...rest, alerts: group }
 }
 
 /** A part that leads only where a connection or the payment side does. */
 function isConnected(value: unknown): boolean {
-  if (!isGroup(value)) return false
+  if (!isRecord(value)) return false
   return typeof value.connection === 'string' || /^payments\./.test(String(value.type))
 }
 
@@ -121,7 +121,7 @@ function isConnected(value: unknown): boolean {
 function isSamePart(one: Part, other: Part): boolean {
   if (one.kind !== other.kind) return false
   if (one.kind !== 'destination') return true
-  return isGroup(one.value) && isGroup(other.value) && one.value.name === other.value.name
+  return isRecord(one.value) && isRecord(other.value) && one.value.name === other.value.name
 }
 
 /** The same part with the same address, credentials and requests. */
@@ -130,7 +130,7 @@ function isSamePlace(one: Part, other: Part): boolean {
 }
 
 function withoutFree({ kind, value }: Part): unknown {
-  if (!isGroup(value)) return value
+  if (!isRecord(value)) return value
   const free: readonly string[] = freeKeys[kind]
   return Object.fromEntries(Object.entries(value).filter(([key]) => !free.includes(key)))
 }
@@ -142,7 +142,7 @@ function referencesIn(value: unknown, path: Path): PathFinding[] {
   if (Array.isArray(value)) {
     return value.flatMap((one: unknown, index) => referencesIn(one, [...path, index]))
   }
-  if (!isGroup(value)) return []
+  if (!isRecord(value)) return []
   return Object.entries(value).flatMap(([key, one]) => [
     ...referencesIn(one, [...path, key]),
     ...(key.search(reference) >= 0

@@ -1,6 +1,7 @@
 import { basename } from 'node:path'
 import { z } from 'zod'
 import type { Secret } from '../../domain/flow-secret.ts'
+import { isRecord } from '../../domain/json.ts'
 import { GuardedFileError, readGuardedFile } from '../../files/read-regular-file.ts'
 import type { FlowProblemView } from '../control/control-service-types.ts'
 import { hasDots } from '../net/path-segments.ts'
@@ -140,10 +141,10 @@ export function loadConnections(context: FlowContext): Connections {
   }
   const yaml = parseYamlFile(bytes)
   if ('findings' in yaml) return refused(yaml.findings)
-  if (!isGroup(yaml.value))
+  if (!isRecord(yaml.value))
     return refused([{ key: '', line: 1, column: 1, why: { code: 'FILE_NO_GROUP' } }])
 
-  const written = isGroup(yaml.value.connections) ? yaml.value.connections : {}
+  const written = isRecord(yaml.value.connections) ? yaml.value.connections : {}
   const parsed = connectionsSchema(context).safeParse(yaml.value)
   const findings: PathFinding[] = parsed.success
     ? Object.entries(parsed.data.connections).flatMap(([name, one]) =>
@@ -156,7 +157,7 @@ export function loadConnections(context: FlowContext): Connections {
   const byName = new Map<string, Connection>()
   for (const [name, given] of Object.entries(written)) {
     const one = unusable.has(name) ? undefined : connectionSchema(context).safeParse(given).data
-    if (one && isGroup(given)) byName.set(name, connectionOf(name, given, one))
+    if (one && isRecord(given)) byName.set(name, connectionOf(name, given, one))
   }
   const problems = firstFindings(findings.map((finding) => placed(finding, yaml))).map((finding) =>
     problemOf(file, finding),
@@ -206,8 +207,4 @@ function hostAndPort(url: Secret): string[] {
   const parsed = URL.parse(url.reveal())
   if (!parsed) return []
   return [`${parsed.hostname.toLowerCase()}:${parsed.port || portsOfSchemes[parsed.protocol]}`]
-}
-
-export function isGroup(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
+import { isRecord } from '../../domain/json.ts'
 import type { FlowProblemView } from '../control/control-service-types.ts'
 import { hasOwnPlaces } from './browser-edits.ts'
 import { definitionHash } from './definition-hash.ts'
 import { nearestWord } from './did-you-mean.ts'
 import { firstFindings, type Path, type PathFinding, type PlacedFinding } from './findings.ts'
 import type { FlowContext } from './flow-context.ts'
-import { type Connections, isGroup, loadConnections } from './named-connections.ts'
+import { type Connections, loadConnections } from './named-connections.ts'
 import { problemOf } from './problem-view.ts'
 import { addressFindings } from './rules-addresses.ts'
 import { destinationFindings } from './rules-destinations.ts'
@@ -52,7 +53,7 @@ function readFlow(
   })
   const yaml = parseYamlFile(bytes)
   if ('findings' in yaml) return refuse(yaml.findings)
-  if (!isGroup(yaml.value)) {
+  if (!isRecord(yaml.value)) {
     const code = yaml.value === null ? 'FILE_EMPTY' : 'FILE_NO_GROUP'
     return refuse([{ key: '', line: 1, column: 1, why: { code } }])
   }

@@ -1,13 +1,9 @@
 import { join, resolve } from 'node:path'
+import { isRecord } from '../../domain/json.ts'
 import { hasDots } from '../net/path-segments.ts'
 import { nearestWord } from './did-you-mean.ts'
 import type { Path, PathFinding } from './findings.ts'
-import {
-  type Connection,
-  type Connections,
-  type ConnectionType,
-  isGroup,
-} from './named-connections.ts'
+import type { Connection, Connections, ConnectionType } from './named-connections.ts'
 import { emptyReach, type Reach } from './reach.ts'
 
 /** A flow file in which connections are replaced by their addresses and credentials. */
@@ -105,8 +101,8 @@ export function useConnections(file: unknown, { byName, unusable }: Connections)
   }
 
   const headersWith = (given: unknown, at: Path, { name, written }: Connection): unknown => {
-    const own = isGroup(written.headers) ? written.headers : {}
-    if (given !== undefined && !isGroup(given)) return given
+    const own = isRecord(written.headers) ? written.headers : {}
+    if (given !== undefined && !isRecord(given)) return given
     const taken = new Set([...Object.keys(own).map((header) => header.toLowerCase()), 'host'])
     for (const header of Object.keys(given ?? {})) {
       if (!taken.has(header.toLowerCase())) continue
@@ -122,7 +118,7 @@ export function useConnections(file: unknown, { byName, unusable }: Connections)
     connection: Connection,
     plain = false,
   ): unknown => {
-    if (!isGroup(request)) return request
+    if (!isRecord(request)) return request
     const { path = '', ...rest } = request
     if ('url' in rest) {
       report([...at, 'url'], { code: 'KEY_OF_CONNECTION', data: { name: connection.name } }, true)
@@ -139,7 +135,7 @@ export function useConnections(file: unknown, { byName, unusable }: Connections)
   const replaceAt = (part: unknown, path: Path, change: (value: unknown) => unknown): unknown => {
     const [step, ...rest] = path
     if (step === undefined) return change(part)
-    if (!isGroup(part) || part[step] === undefined) return part
+    if (!isRecord(part) || part[step] === undefined) return part
     return { ...part, [step]: replaceAt(part[step], rest, change) }
   }
 
@@ -177,7 +173,7 @@ export function useConnections(file: unknown, { byName, unusable }: Connections)
   }
 
   const connectPart = (part: unknown, at: Path, key: string): unknown => {
-    if (!isGroup(part) || part.connection === undefined) return part
+    if (!isRecord(part) || part.connection === undefined) return part
     const needed = typeOfPart[String(part.type)]
     if (needed === undefined) {
       report(
@@ -203,19 +199,19 @@ export function useConnections(file: unknown, { byName, unusable }: Connections)
   }
 
   const connectAlert = (channel: unknown, at: Path): unknown => {
-    if (!isGroup(channel) || channel.connection === undefined) return channel
+    if (!isRecord(channel) || channel.connection === undefined) return channel
     if ('type' in channel) report([...at, 'type'], { code: 'TYPE_OF_CONNECTION' }, true)
     const connection = find(channel, at, alertTypes)
     return connection ? { ...connect(channel, at, connection), type: connection.type } : channel
   }
 
-  const value = isGroup(file)
+  const value = isRecord(file)
     ? {
         ...file,
         ...('source' in file && { source: connectPart(file.source, ['source'], 'source') }),
         ...(Array.isArray(file.destinations) && {
           destinations: file.destinations.map((one: unknown, index) =>
-            connectPart(one, ['destinations', index], String(isGroup(one) ? one.name : index)),
+            connectPart(one, ['destinations', index], String(isRecord(one) ? one.name : index)),
           ),
         }),
         ...replacedAlerts(file, connectAlert),
@@ -239,7 +235,7 @@ function replacedAlerts(
   { alerts }: Group,
   change: (channel: unknown, at: Path) => unknown,
 ): { alerts?: Group } {
-  if (!isGroup(alerts) || !Array.isArray(alerts.onJobFailed)) return {}
+  if (!isRecord(alerts) || !Array.isArray(alerts.onJobFailed)) return {}
   const onJobFailed = alerts.onJobFailed.map((channel: unknown, index) =>
     change(channel, ['alerts', 'onJobFailed', index]),
   )

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { KeptBody } from '../../db/tables.ts'
 import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
-import { canonicalJson } from '../../domain/json.ts'
+import { canonicalJson, isRecord } from '../../domain/json.ts'
 import type { Flow } from '../definition/schema.ts'
 import { convertField } from '../mapping/convert-field-types.ts'
 import { excerpt, shorten } from '../mapping/excerpt.ts'
@@ -157,7 +157,7 @@ export function compileItemBody(
       }
       const body = await mapping.apply(item)
       if (body === undefined || body === null) return new Skip({ code: 'MAPPED_TO_NOTHING' })
-      if (!isTable || !isObject(body)) return body
+      if (!isTable || !isRecord(body)) return body
       return withVanished(body, made ?? namesIn(wholeOf(delivered) ?? partOf(delivered)))
     },
     ofDelete(item, delivered) {
@@ -184,7 +184,7 @@ function sendsWholeBody(definition: DestinationDefinition): boolean {
 
 function wholeOrPart(body: unknown): KeptBody | undefined {
   const kept = ifItFits({ whole: body })
-  if (kept || !isObject(body)) return kept
+  if (kept || !isRecord(body)) return kept
   const fields = Object.entries(body).map(([name, value]) => {
     return [name, fitsIn(mostFieldBytes, value) ? value : null]
   })
@@ -223,13 +223,9 @@ function fieldsOfKey(
   return applyFields(item, Object.fromEntries(ofKey))
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 /** The fields that have a value, including null. */
 function namesIn(body: unknown): string[] {
-  if (!isObject(body)) return []
+  if (!isRecord(body)) return []
   return Object.entries(body).flatMap(([name, value]) => (value === undefined ? [] : [name]))
 }
 

@@ -1,4 +1,5 @@
 import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
+import { isRecord } from '../../domain/json.ts'
 import type { Answer } from '../../outbound/guarded-request.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
@@ -57,7 +58,7 @@ export function compileBatch(rules: BatchRules, judge: Judge, hide: Hide): Batch
         const list = Array.isArray(found) ? found : found === undefined ? [] : [found]
         if (list.length === jobs.length)
           return list.map((entry) => resultOf(entry, answer, judge, hide))
-        if (!isObject(document)) {
+        if (!isRecord(document)) {
           return jobs.map(() => judge.judgeForeign(answer, { code: 'BODY_NO_OBJECT' }))
         }
         const data = { count: list.length, items: jobs.length }
@@ -128,10 +129,6 @@ function isRemembered(value: unknown): value is Remembered {
     !Array.isArray(value) &&
     Object.values(value).every((one) => ['string', 'number', 'boolean'].includes(typeof one))
   )
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function wordsOf(error: unknown, hide: Hide): string {

@@ -1,4 +1,5 @@
 import { ReasonError } from '../../domain/flow-reasons.ts'
+import { isRecord } from '../../domain/json.ts'
 
 /** No request can be built: a value does not fit the template, or the body does not fit its format. */
 export class TemplateError extends ReasonError {}
@@ -18,7 +19,7 @@ export function writeBody(form: Exclude<BodyForm, 'json'>, body: unknown): strin
 
 /** Nested fields become `address[city]` and `lines[0]`, as PHP and Rails read them. Null fields are omitted. */
 function writeForm(body: unknown): string {
-  if (!isObject(body)) throw new TemplateError({ code: 'FORM_NEEDS_OBJECT' })
+  if (!isRecord(body)) throw new TemplateError({ code: 'FORM_NEEDS_OBJECT' })
   const fields = new URLSearchParams()
   const add = (name: string, value: unknown): void => {
     if (value === null || value === undefined) return
@@ -38,7 +39,7 @@ const mostDepth = 100
  * text beside attributes.
  */
 function writeXml(body: unknown): string {
-  const roots = isObject(body) ? Object.entries(body) : []
+  const roots = isRecord(body) ? Object.entries(body) : []
   const [root] = roots
   if (!root || roots.length > 1) throw new TemplateError({ code: 'XML_NEEDS_ROOT' })
   return `<?xml version="1.0" encoding="UTF-8"?>${element(root[0], root[1], 0)}`
@@ -50,7 +51,7 @@ function element(name: string, value: unknown, depth: number): string {
   }
   if (depth > mostDepth) throw new TemplateError({ code: 'XML_NESTED_TOO_DEEP' })
   if (Array.isArray(value)) return value.map((one) => element(name, one, depth + 1)).join('')
-  if (!isObject(value)) return `<${name}>${escapeXml(value)}</${name}>`
+  if (!isRecord(value)) return `<${name}>${escapeXml(value)}</${name}>`
   const attributes = Object.entries(value)
     .filter(([key]) => key.startsWith('@'))
     .map(([key, one]) => attribute(key.slice(1), one))
@@ -85,8 +86,4 @@ export function escapeXml(value: unknown): string {
     '',
   )
   return text.replace(/[&<>"']/g, (sign) => entities[sign] ?? sign)
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { ConnectionFileError } from '../../db/connection-files.ts'
-import { codeOf } from '../../db/database-failures.ts'
+import { codeOf } from '../../domain/error-code.ts'
 import type { databaseReasons } from '../../domain/flow-reasons/databases-reasons.ts'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { RefusedAddressError } from '../../outbound/guarded-agent.ts'

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { isRecord } from '../../domain/json.ts'
 import type { Model } from '../api-model.ts'
 import { excerpt, shorten } from '../mapping/excerpt.ts'
 import type { Difference as DifferenceSchema } from '../routes/item-schemas.ts'
@@ -81,10 +82,6 @@ function compareField(
 function pathOf(parent: string, name: string): string {
   if (!plainName.test(name)) return `${parent}[${JSON.stringify(name)}]`
   return parent === '' ? name : `${parent}.${name}`
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** The value, or the start of a long one as text. */

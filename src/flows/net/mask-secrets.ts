@@ -69,7 +69,8 @@ function percentEncoded(text: string): string[] {
   ])
 }
 
-function percentDecoded(text: string): string {
+/** The decoded text; the text itself where it is no percent encoding. */
+export function percentDecoded(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {

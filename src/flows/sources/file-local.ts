@@ -1,6 +1,7 @@
 import { type BigIntStats, constants } from 'node:fs'
 import { link, lstat, mkdir, open, readdir, rename, unlink } from 'node:fs/promises'
 import { basename, dirname, join, parse, resolve } from 'node:path'
+import { codeOf } from '../../domain/error-code.ts'
 import { type Fence, fencedPath, requireSamePlace } from '../../files/fence.ts'
 import {
   archiveFolder,
@@ -16,7 +17,6 @@ import {
   notRegular,
   oldestFirst,
 } from './file-store.ts'
-import { codeOf } from './source-failures.ts'
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
 

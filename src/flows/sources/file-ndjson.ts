@@ -1,7 +1,7 @@
 import { kindOf, type Reason } from '../../domain/flow-reasons.ts'
+import { isRecord } from '../../domain/json.ts'
 import { invalidRecord, SourceError, type SourceRow } from '../types.ts'
 import { parseJsonIncrementally } from './json-incremental.ts'
-import { isRecord } from './json-items.ts'
 import { maxRecordCharacters } from './record-limits.ts'
 
 /** A file that starts with this many lines without an object is not a list of records. */

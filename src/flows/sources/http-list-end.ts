@@ -1,6 +1,7 @@
+import { isRecord } from '../../domain/json.ts'
 import { SourceError } from '../types.ts'
 import type { ReadAnswer } from './http-response.ts'
-import { isRecord, valueAt } from './json-items.ts'
+import { valueAt } from './json-items.ts'
 
 /** What a list says about the part that was not read with it. */
 export type ListEnd = {

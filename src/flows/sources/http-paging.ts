@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { kindOf } from '../../domain/flow-reasons.ts'
+import { isRecord } from '../../domain/json.ts'
 import type { Flow } from '../definition/schema.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { createKeySet } from '../poll/key-set.ts'
@@ -9,7 +10,7 @@ import { withParameter } from './http-address.ts'
 import type { BodyValues } from './http-body.ts'
 import { type ListEnd, nextLink, sameOrigin } from './http-list-end.ts'
 import type { ReadAnswer } from './http-response.ts'
-import { isRecord, valueAt } from './json-items.ts'
+import { valueAt } from './json-items.ts'
 
 type Paging = Extract<Flow['source'], { type: 'http' }>['paging']
 

@@ -1,5 +1,6 @@
 import type { Agent } from 'undici'
 import { type Reason, withTexts } from '../../domain/flow-reasons.ts'
+import { isRecord } from '../../domain/json.ts'
 import {
   type GuardedAnswer,
   guardedRequest,
@@ -14,7 +15,6 @@ import { TokenError } from '../oauth/token-request.ts'
 import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import { JsonLimitError, parseJsonIncrementally } from './json-incremental.ts'
-import { isRecord } from './json-items.ts'
 import { declaredEncoding } from './xml-parser.ts'
 import { createXmlReader, SoapFaultError, type XmlForm } from './xml-records.ts'
 

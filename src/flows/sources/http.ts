@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Reason } from '../../domain/flow-reasons.ts'
+import { isRecord } from '../../domain/json.ts'
 import { addressPolicyOf } from '../../outbound/address-class.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import type { GuardedAnswer } from '../../outbound/guarded-request.ts'
@@ -33,7 +34,7 @@ import {
   type ReadRequest,
   readAnswer,
 } from './http-response.ts'
-import { isRecord, placed, recordsOf, valueAt } from './json-items.ts'
+import { placed, recordsOf, valueAt } from './json-items.ts'
 import { inBatches, limitRows, matching } from './record-batches.ts'
 import { createKeyReader, hasKey, joinKey, rowKey } from './row-key.ts'
 import type { SourceContext } from './source-context.ts'

@@ -1,4 +1,5 @@
 import { kindOf, type Reason } from '../../domain/flow-reasons.ts'
+import { isRecord } from '../../domain/json.ts'
 import { invalidRecord, invalidRecordReason, SourceError, type SourceRow } from '../types.ts'
 
 /** The value at `path` (names joined by dots; the whole document without a path); undefined when a name is missing. */
@@ -46,8 +47,4 @@ export function placed(atPlace: (why: Reason) => Reason): (row: SourceRow) => So
     const why = invalidRecordReason(row)
     return why === undefined ? row : invalidRecord(atPlace(why))
   }
-}
-
-export function isRecord(value: unknown): value is SourceRow {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

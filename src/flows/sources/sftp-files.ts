@@ -1,6 +1,7 @@
 import { posix } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Attributes, FileEntryWithStats, Stats } from 'ssh2'
+import { codeOf } from '../../domain/error-code.ts'
 import { addressPolicyOf } from '../../outbound/address-class.ts'
 import type { Flow } from '../definition/schema.ts'
 import { connectionLimit } from '../net/connection-limit.ts'
@@ -21,7 +22,6 @@ import {
 import { fetchFile } from './sftp-fetch.ts'
 import { openSftp, type SftpSession, type SftpSettings, unsupported } from './sftp-session.ts'
 import type { SourceContext } from './source-context.ts'
-import { codeOf } from './source-failures.ts'
 
 type SftpDefinition = Extract<Flow['source'], { type: 'sftp' }>
 type Context = Pick<SourceContext, 'flow' | 'now' | 'sleep' | 'lookup'>

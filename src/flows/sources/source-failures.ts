@@ -1,14 +1,9 @@
+import { codeOf } from '../../domain/error-code.ts'
 import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
 import type { AppError } from '../../errors/app-error.ts'
 import { controlErrorWithReason } from '../control-errors.ts'
 import { maskSecrets } from '../net/mask-secrets.ts'
 import { SourceError } from '../types.ts'
-
-/** The error code of the operating system, a driver or a database. All of them use the property `code`. */
-export function codeOf(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('code' in error)) return undefined
-  return typeof error.code === 'string' ? error.code : undefined
-}
 
 /** The API's error for a request that needs a source which cannot be read. */
 export function sourceUnreadable(error: SourceError): AppError {

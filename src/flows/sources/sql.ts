@@ -4,6 +4,7 @@ import { wallClockOf } from '../../domain/time-zone.ts'
 import type { Flow } from '../definition/schema.ts'
 import { connectionLimit } from '../net/connection-limit.ts'
 import { refuseMetadataHost } from '../net/database-host.ts'
+import { percentDecoded } from '../net/mask-secrets.ts'
 import { type Source, SourceClosedError, type SourceRow } from '../types.ts'
 import { limitRows, matching } from './record-batches.ts'
 import { createKeyReader, hasKey } from './row-key.ts'
@@ -158,13 +159,5 @@ function secretsOf(url: string): string[] {
   const named = [...url.matchAll(/(?:password|pwd)\s*=\s*([^;&]*)/gi)].map(
     (found) => found[1] ?? '',
   )
-  return [url, password, decoded(password), ...named].filter(({ length }) => length > 3)
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
+  return [url, password, percentDecoded(password), ...named].filter(({ length }) => length > 3)
 }

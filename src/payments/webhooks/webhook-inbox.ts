@@ -1,4 +1,5 @@
 import { hash, randomUUID } from 'node:crypto'
+import { isRecord } from '../../domain/json.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { verifySignature } from '../../provider/webhook-signature.ts'
 import {
@@ -247,7 +248,7 @@ function createRejectedLog(
   }
 }
 
-function single(value: string | string[] | undefined): string | undefined {
+export function single(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value
 }
 
@@ -277,10 +278,6 @@ function logFields(delivery: ReceivedWebhook) {
     order_id: null,
     live_mode: typeof body.live_mode === 'boolean' ? body.live_mode : null,
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** The account that the unsigned body names: only a hint which token to read with. */

@@ -1,4 +1,5 @@
 import type { Language } from '../../domain/language.ts'
+import { escapeHtml } from '../../http/escape-html.ts'
 import type { ClosingNames } from '../../payments/closings/list-charges.ts'
 import { localAmount, localTime } from './closing-file.ts'
 import { closingTexts, methodWord, type Words } from './closing-texts.ts'
@@ -108,8 +109,4 @@ function table(
     `<tr>${row.map((value) => `<${tag}>${escapeHtml(value)}</${tag}>`).join('')}</tr>`
   const top = head.length > 0 ? `<thead>${cells('th', head)}</thead>` : ''
   return `<table${kind ? ` class="${kind}"` : ''}>${top}<tbody>${rows.map((row) => cells('td', row)).join('\n')}</tbody></table>`
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.codePointAt(0)};`)
 }

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { preferredLanguage } from '../../domain/language.ts'
 import type { AppError } from '../../errors/app-error.ts'
+import { escapeHtml } from '../../http/escape-html.ts'
 import { wantsHtml } from '../../http/html.ts'
 import {
   connectedText,
@@ -97,8 +98,4 @@ ${extra}
 /** A name from outside, which must not change the direction of the surrounding text. */
 function isolated(text: string): string {
   return `<bdi>${escapeHtml(text)}</bdi>`
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.codePointAt(0)};`)
 }

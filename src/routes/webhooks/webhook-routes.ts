@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { HttpServer } from '../../http/create-server.ts'
 import { refuseHostileText } from '../../http/json-body.ts'
-import type { WebhookInbox } from '../../payments/webhooks/webhook-inbox.ts'
+import { single, type WebhookInbox } from '../../payments/webhooks/webhook-inbox.ts'
 import { WebhookHeaders, WebhookQuery, WebhookResponse } from './webhook-schemas.ts'
 
 declare module 'fastify' {
@@ -72,10 +72,6 @@ function signedParts(request: FastifyRequest) {
     xRequestId: request.headers['x-request-id'],
     dataId: query(request)['data.id'],
   }
-}
-
-function single(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value[0] : value
 }
 
 /** The text as JSON that the log can store; otherwise nothing. */
