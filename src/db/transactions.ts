@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Dialect, type Driver, sql } from 'kysely'
+import { type DatabaseConnection, type Dialect, type Driver, sql } from 'kysely'
+import { createSemaphore } from '../domain/semaphore.ts'
 import type { Db, Trx } from './database.ts'
 import {
   DatabaseUnavailableError,
@@ -173,34 +174,31 @@ function guardedDriver(driver: Driver, gate: Gate): Driver {
  * requests, so other work never waits behind all of it.
  */
 export function limitConnections(driver: Driver, most: number): Driver {
-  const waiting: (() => void)[] = []
-  let taken = 0
-
-  const leave = () => {
-    const next = waiting.shift()
-    if (next) next()
-    else taken -= 1
-  }
+  const slots = createSemaphore(most)
+  const releases = new WeakMap<DatabaseConnection, () => void>()
 
   return {
     ...driver,
     acquireConnection: async (options) => {
       // A query inside a transaction would wait for itself.
       assertOutsideTransaction()
-      if (taken < most) taken += 1
-      else await new Promise<void>((resolve) => waiting.push(resolve))
+      const release = await slots.acquire()
       try {
-        return await driver.acquireConnection(options)
+        const connection = await driver.acquireConnection(options)
+        releases.set(connection, release)
+        return connection
       } catch (error) {
-        leave()
+        release()
         throw error
       }
     },
     releaseConnection: async (connection, options) => {
+      // Read before, because the next one may get the same connection at once.
+      const release = releases.get(connection)
       try {
         await driver.releaseConnection(connection, options)
       } finally {
-        leave()
+        release?.()
       }
     },
   }

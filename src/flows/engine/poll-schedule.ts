@@ -1,6 +1,6 @@
 import { Cron } from 'croner'
+import { createSemaphore } from '../../domain/semaphore.ts'
 import type { Flow } from '../definition/schema.ts'
-import { createLimit } from '../net/connection-limit.ts'
 
 /**
  * When the next poll is planned after one that ended at `last`: after `pollInterval`, or at the next time of the
@@ -50,7 +50,7 @@ const eventLoopBusyMs = () => performance.eventLoopUtilization().active
  * @param busyMs milliseconds that the process has worked since its start
  */
 export function createPollSlots(places: number, busyMs = eventLoopBusyMs): PollSlots {
-  const limit = createLimit(places)
+  const limit = createSemaphore(places)
   return async (signal, lastPollAt) => {
     const release = await limit.acquire(signal, lastPollAt?.getTime() ?? Number.NEGATIVE_INFINITY)
     const beganAt = performance.now()

@@ -1,5 +1,6 @@
 import { randomBytes, type ScryptOptions, scrypt } from 'node:crypto'
 import { sameSecret } from '../../domain/secret-hash.ts'
+import { createSemaphore } from '../../domain/semaphore.ts'
 import { AppError } from '../../errors/app-error.ts'
 
 /** `log2N`, `r` and `p` of scrypt (RFC 7914): one check takes 128 * r * 2^log2N bytes. */
@@ -32,22 +33,17 @@ export function createPasswords(cost: PasswordCost = usualCost): Passwords {
   const format = (salt: Buffer, hash: string) =>
     `scrypt$${cost.log2N}$${cost.r}$${cost.p}$${salt.toString('base64url')}$${hash}`
   const matchesNothing = format(Buffer.alloc(16), 'A'.repeat(43))
-  const waiting: (() => void)[] = []
-  let running = 0
+  const checks = createSemaphore(atOnce)
 
   async function derive(password: string, salt: Buffer, of: PasswordCost): Promise<string> {
-    if (running >= atOnce) {
-      if (waiting.length >= waitingAtMost) {
-        throw new AppError('RATE_LIMITED', { extra: { retryAfterSeconds: 2 } })
-      }
-      await new Promise<void>((resolve) => waiting.push(resolve))
-    } else running += 1
+    if (checks.waiting() >= waitingAtMost) {
+      throw new AppError('RATE_LIMITED', { extra: { retryAfterSeconds: 2 } })
+    }
+    const release = await checks.acquire()
     try {
       return (await scryptOf(password, salt, of)).toString('base64url')
     } finally {
-      const next = waiting.shift()
-      if (next) next()
-      else running -= 1
+      release()
     }
   }
 
