@@ -5,6 +5,7 @@ import { compiled } from '../../test/process/real-process.ts'
 import { jsonFlow, startTestFlows } from '../../test/support/flows.ts'
 import { asAdmin } from '../../test/support/till.ts'
 import { borrowDatabase } from '../../test/support/worker-database.ts'
+import { tablesPage } from './database-tables.ts'
 import { orderStatesPage } from './order-states.ts'
 import {
   alertsPage,
@@ -31,10 +32,11 @@ const commands = [
   ['npm run flows:new', 'src/commands/new-flow.ts'],
 ] as const
 
-/** Every generated page below docs/reference by its file name. Starts a service in memory and the commands' help. */
+/** Every generated page by its file name, from docs/reference on. Starts a service in memory and the commands' help. */
 export async function referencePages(): Promise<Record<string, string>> {
-  const [scrapes, helps] = await Promise.all([scrape(), readHelps()])
+  const [{ scrapes, tables }, helps] = await Promise.all([readService(), readHelps()])
   return {
+    '../internals/tables.md': tables,
     'alerts.md': alertsPage(),
     'commands.md': commandsPage(helps),
     'errors.md': errorsPage(),
@@ -55,7 +57,7 @@ async function readHelps(): Promise<{ script: string; help: string }[]> {
   )
 }
 
-async function scrape(): Promise<Scrape[]> {
+async function readService(): Promise<{ scrapes: Scrape[]; tables: string }> {
   const database = await borrowDatabase()
   const flows = await startTestFlows({
     database,
@@ -64,10 +66,11 @@ async function scrape(): Promise<Scrape[]> {
   try {
     const payments = await asAdmin(flows.service, { url: '/metrics' })
     const control = await flows.call('GET', '/metrics', { headers: { accept: 'text/plain' } })
-    return [
+    const scrapes = [
       { listener: 'Port 3000, payment API', text: payments.body },
       { listener: 'Port 8080, flow control API', text: control.body },
     ]
+    return { scrapes, tables: await tablesPage(database.db) }
   } finally {
     await flows.stop()
     await database.close()

@@ -6,15 +6,19 @@ import { type Cause, causes } from '../../src/fleet/causes.ts'
 import { conditions } from '../../src/notifications/notification-conditions.ts'
 import { causeRules } from './cause-rules.ts'
 
-const generated = '`npm run docs:references` writes this page.'
+export const generated = '`npm run docs:references` writes this page.'
 
-function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+/** A table in Markdown. */
+export function table(
+  head: readonly string[],
+  rows: readonly (readonly (string | number)[])[],
+): string {
   const line = (cells: readonly (string | number)[]) =>
     `| ${cells.map((cell) => String(cell).replaceAll('|', '\\|')).join(' | ')} |`
   return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n')
 }
 
-const code = (text: string) => `\`${text}\``
+export const code = (text: string) => `\`${text}\``
 
 /** The page docs/reference/settings.md. */
 export function settingsPage(): string {
