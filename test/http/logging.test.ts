@@ -116,12 +116,16 @@ test('a secret that code logs by mistake is masked by its name or by its form, a
   )
   log.info({ flow: { auth: { token: Buffer.from(canaries.admin) } } }, 'f')
   log.child({ token: [canaries.admin] }).warn('g')
+  const tricky = [{ list: ['x'], text: `]}"\\${canaries.admin}` }]
+  log.info({ deep: { secret: { tricky }, token: 4242 }, rest: ['kept'] }, 'h')
+  log.info({ deep: { password: `a"${canaries.admin}` } }, 'i')
   expectNoCanary(text())
   const lines = text().trim().split('\n')
-  expect(lines).toHaveLength(10)
+  expect(lines).toHaveLength(12)
   for (const line of lines) expect(JSON.parse(line)).toMatchObject({ time: expect.any(String) })
   expect(text()).not.toContain(String([...Buffer.from(canaries.admin)].slice(0, 5)))
   expect(text()).toContain('"client":"shop"')
+  expect(text()).toContain('"deep":{"secret":"[masked]","token":"[masked]"},"rest":["kept"]')
 })
 
 test('text that is no secret stays readable', () => {
@@ -164,6 +168,8 @@ test('the scrubber takes time in proportion to the line', () => {
   for (const part of [
     'a',
     '"token":"',
+    '"token":[',
+    '"token":{"a":',
     'code=',
     '\\\\"secret\\\\":\\\\"',
     '://',
