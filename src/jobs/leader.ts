@@ -1,7 +1,7 @@
 import type { Database, Trx } from '../db/database.ts'
 import { outsideTransaction } from '../db/transactions.ts'
 import type { SendPermit } from '../outbound/outbound.ts'
-import { leaderLease, takeLead } from '../repositories/flows/leader-lease.ts'
+import { leaderLease } from '../repositories/flows/leader-lease.ts'
 import {
   findOwner,
   isLeaseOf,
@@ -9,6 +9,7 @@ import {
   type LeaseToken,
   releaseLease,
   renewLease,
+  takeLease,
 } from '../repositories/leases.ts'
 
 type LeaderDeps = {
@@ -204,7 +205,7 @@ function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Lead
   const take = async () => {
     if (await isAlive()) return
     const askedMs = performance.now()
-    const taken = await takeLead(deps.database, { owner, now: deps.now(), lengthMs: leaseMs })
+    const taken = await takeLease(deps.database, { name, owner, now: deps.now(), lengthMs: leaseMs })
     isOurs = taken !== undefined
     if (taken && !stopped) begin(taken.token, askedMs, taken.isFree ? 0 : proofMs)
   }

@@ -99,13 +99,11 @@ type Before = { owner: string; token: number; deadline: Date }
 
 /**
  * Like acquireLease, for leases that statements check by `keepLease` or `leaseCondition`. It waits for such
- * statements, and each owner gets a new token. `admit` runs under the lock and may refuse. `isFree`: the lease had no
- * owner, so no old proof is in use.
+ * statements, and each owner gets a new token. `isFree`: the lease had no owner, so no old proof is in use.
  */
 export async function takeLease(
   database: Pick<Database, 'transaction'>,
   { name, owner, now, lengthMs }: { name: string; owner: string; now: Date; lengthMs: number },
-  admit: (trx: Trx) => Promise<'free' | 'taken over' | 'refused'>,
 ): Promise<{ token: number; isFree: boolean } | undefined> {
   const isTaken = (before: Before) =>
     before.owner !== owner && !hasCome(before.deadline, now, furthestMs(lengthMs))
@@ -122,8 +120,6 @@ export async function takeLease(
       .forUpdate()
       .executeTakeFirstOrThrow()
     if (isTaken(before)) return undefined
-    const admitted = await admit(trx)
-    if (admitted === 'refused') return undefined
     const token = before.token + 1
     const deadline = new Date(now.getTime() + lengthMs)
     await trx
@@ -131,8 +127,7 @@ export async function takeLease(
       .set({ owner, token, deadline, in_hand: 0 })
       .where('name', '=', name)
       .execute()
-    const wasGivenBack = before.owner === owner || before.deadline.getTime() === 0
-    return { token, isFree: wasGivenBack && admitted === 'free' }
+    return { token, isFree: before.owner === owner || before.deadline.getTime() === 0 }
   })
 }
 

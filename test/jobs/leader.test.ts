@@ -211,28 +211,6 @@ test('a crashed leader is followed within 10 s, and one that stops at once', asy
   await until(() => waits.current())
 })
 
-test('no process leads beside one of the version before, and none of these sends beside a leader', async () => {
-  const take = (owner: string) =>
-    acquireLease(database.db, { name: 'deliver:stock/web', owner, now: now() })
-  expect(await take('before')).toBe(1)
-  const leader = open('one')
-  await pass(leaseMs)
-  expect([await isWithin(200, () => leader.current()), await tokenOf()]).toEqual([false, 0])
-  // It crashed: its permits have expired, and none of its writes is accepted.
-  await pass(2_000)
-  await until(async () => (await tokenOf()) === 1)
-  expect(leader.current()).toBeUndefined()
-  expect(await findLease(database.db, 'deliver:stock/web', now())).toEqual({
-    token: 2,
-    hasOwner: false,
-  })
-  await pass(leaseMs / 5 + 1)
-  await until(() => leader.current())
-  expect([await take('before'), await take('another')]).toEqual([undefined, undefined])
-  await leader.stop()
-  expect(await take('another')).toBe(3)
-})
-
 test('a process that takes a lease over begins when no earlier permit can be valid, whatever the clock shows', async () => {
   const unrenewed = new Proxy(database.db, {
     get(real, name) {

@@ -79,14 +79,4 @@ export const queue: readonly Mistakes[] = [
       ],
     },
   },
-  {
-    file: 'src/repositories/flows/leader-lease.ts',
-    tests: [['test/jobs/leader.test.ts']],
-    made: {
-      'a process leads beside one of the version before': [
-        "return 'refused'",
-        "return 'taken over'",
-      ],
-    },
-  },
 ]
