@@ -67,4 +67,34 @@ export const flowModels: readonly Mistakes[] = [
       ],
     },
   },
+  {
+    file: 'src/flows/deliver/destination-worker.ts',
+    tests: [['test/flows/claim-rules.test.ts']],
+    made: {
+      'a delete of a flow that deletes nothing any more takes the row of a living item': [
+        "const deletesFollow = claims && (claims.isFixed ? 'unidentified' : 'all')",
+        "const deletesFollow = flow.deletes.mode === 'delete' ? claims && (claims.isFixed ? 'unidentified' : 'all') : undefined",
+      ],
+    },
+  },
+  {
+    file: 'src/repositories/flows/delivery-results.ts',
+    tests: [['test/flows/claim-rules.test.ts']],
+    made: {
+      'a delete names an identity that its item does not have any more': [
+        'then given.body when',
+        'then given.body when false and',
+      ],
+    },
+  },
+  {
+    file: 'src/flows/poll/poll.ts',
+    tests: [['test/flows/fill-destination.test.ts']],
+    made: {
+      'a change of the source is taken for one of the definition': [
+        'const isSameForm = areSameItems || isSameItemForm(runtime, state)',
+        'const isSameForm = isSameItemForm(runtime, state)',
+      ],
+    },
+  },
 ]
