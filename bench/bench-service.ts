@@ -1,5 +1,6 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { setTimeout as wait } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import { openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
@@ -9,7 +10,7 @@ import {
   type TestService,
   type TestServiceOptions,
 } from '../test/support/service.ts'
-import { openShop, type Till } from '../test/support/till.ts'
+import { openShop, payByCard, type Till } from '../test/support/till.ts'
 
 export type Shop = Till & { terminalId: string }
 
@@ -85,6 +86,55 @@ export async function sendJson(
   const text = await answer.text()
   if (statusCode >= 300) throw new Error(`${method} ${to}: ${statusCode} ${text}`)
   return JSON.parse(text)
+}
+
+/**
+ * Tills that each charge at their pace, `perSecond` charges together. The function that is returned charges while `goesOn` and answers
+ * how long each charge took, in milliseconds.
+ */
+export function tillsOf(
+  { service, shops, send, at }: Pick<BenchService, 'service' | 'shops' | 'send' | 'at'>,
+  perSecond: number,
+): (goesOn: () => boolean) => Promise<number[]> {
+  /** Frees the shop's terminal, and lets the service see that it is. */
+  const pay = async (shop: Shop, orderId: unknown) => {
+    const open = service.sandbox
+      .ledger()
+      .orders.filter((order) => order.status === 'created' && order.terminal_id === shop.terminalId)
+    await inLanes(open, 1, async ({ id }) => {
+      await send('POST', `${service.sandbox.url}/_sandbox/orders/${id}/act`, { body: payByCard })
+    })
+    await send('GET', at(`/orders/${orderId}`), { headers: { 'x-api-token': shop.key } })
+  }
+  const pauseMs = (shops.length * 1_000) / perSecond
+  return async (goesOn) => {
+    const took: number[] = []
+    await Promise.all(
+      shops.map(async (shop, place) => {
+        await wait((pauseMs / shops.length) * place)
+        while (goesOn()) {
+          const startedAt = performance.now()
+          const { order_id } = await send('POST', at('/orders'), {
+            headers: { 'x-api-token': shop.key },
+            body: { caja_id: 'CAJA-1', external_reference: randomUUID(), amount: '1234,50' },
+          })
+          took.push(performance.now() - startedAt)
+          await pay(shop, order_id)
+          await wait(Math.max(0, pauseMs - (performance.now() - startedAt)))
+        }
+      }),
+    )
+    return took
+  }
+}
+
+/** Goes on for so many seconds from its first call on. */
+export function forSeconds(seconds: number): () => boolean {
+  let endsAt: number | undefined
+  return () => {
+    endsAt ??= performance.now() + seconds * 1_000
+    return performance.now() < endsAt
+  }
 }
 
 /** Works on all items, `atOnce` at a time. */

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,8 +8,7 @@ import { loadConfig } from '../src/app/config.ts'
 import { createFlowSide } from '../src/app/flow-side.ts'
 import { createLogger } from '../src/http/logging.ts'
 import { urlOf } from '../test/support/postgres-template.ts'
-import { payByCard } from '../test/support/till.ts'
-import { inLanes, quantile, type Shop, say, withService } from './bench-service.ts'
+import { forSeconds, quantile, say, tillsOf, withService } from './bench-service.ts'
 import { wholeOptions } from './whole-options.ts'
 
 // What do very many flows do to the tills? Flows that each poll a table of one PostgreSQL every second and deliver what
@@ -103,42 +101,7 @@ else {
         }
       }
 
-      /** Frees the shop's terminal, and lets the service see that it is. */
-      const pay = async (shop: Shop, orderId: unknown) => {
-        const open = service.sandbox
-          .ledger()
-          .orders.filter(
-            (order) => order.status === 'created' && order.terminal_id === shop.terminalId,
-          )
-        await inLanes(open, 1, async ({ id }) => {
-          await send('POST', `${service.sandbox.url}/_sandbox/orders/${id}/act`, {
-            body: payByCard,
-          })
-        })
-        await send('GET', at(`/orders/${orderId}`), { headers: { 'x-api-token': shop.key } })
-      }
-      /** Each shop charges at its pace; answers how long each charge took, in milliseconds. */
-      const chargeFor = async (forSeconds: number): Promise<number[]> => {
-        const took: number[] = []
-        const endsAt = performance.now() + forSeconds * 1_000
-        const pauseMs = (shopCount * 1_000) / chargesPerSecond
-        await Promise.all(
-          shops.map(async (shop, place) => {
-            await wait((pauseMs / shopCount) * place)
-            while (performance.now() < endsAt) {
-              const startedAt = performance.now()
-              const { order_id } = await send('POST', at('/orders'), {
-                headers: { 'x-api-token': shop.key },
-                body: { caja_id: 'CAJA-1', external_reference: randomUUID(), amount: '1234,50' },
-              })
-              took.push(performance.now() - startedAt)
-              await pay(shop, order_id)
-              await wait(Math.max(0, pauseMs - (performance.now() - startedAt)))
-            }
-          }),
-        )
-        return took
-      }
+      const charge = tillsOf({ service, shops, send, at }, chargesPerSecond)
       const changing = { isOver: false }
       const change = async () => {
         while (!changing.isOver) {
@@ -151,7 +114,7 @@ else {
         }
       }
 
-      await chargeFor(5)
+      await charge(forSeconds(5))
       const idle: number[] = []
       const busy: number[] = []
       let polls = 0
@@ -159,14 +122,14 @@ else {
       const countPolls = async () =>
         Number((await erp.query('select sum(runs) as runs from flow_totals')).rows[0]?.runs ?? 0)
       for (let turn = 0; turn < turns; turn += 1) {
-        idle.push(...(await chargeFor(seconds)))
+        idle.push(...(await charge(forSeconds(seconds))))
         const close = await openFlows()
         changing.isOver = false
         const changer = change()
         // The first polls bring everything.
         await wait(10_000)
         const before = await countPolls()
-        busy.push(...(await chargeFor(seconds)))
+        busy.push(...(await charge(forSeconds(seconds))))
         polls += (await countPolls()) - before
         const open = await erp.query(
           'select count(*) as open from pg_stat_activity where datname = current_database()',

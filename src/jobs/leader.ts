@@ -205,7 +205,12 @@ function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Lead
   const take = async () => {
     if (await isAlive()) return
     const askedMs = performance.now()
-    const taken = await takeLease(deps.database, { name, owner, now: deps.now(), lengthMs: leaseMs })
+    const taken = await takeLease(deps.database, {
+      name,
+      owner,
+      now: deps.now(),
+      lengthMs: leaseMs,
+    })
     isOurs = taken !== undefined
     if (taken && !stopped) begin(taken.token, askedMs, taken.isFree ? 0 : proofMs)
   }
