@@ -126,10 +126,20 @@ async function writeReferences(): Promise<void> {
   await closeKeptDatabases()
 }
 
+/** Writes src/db/tables.ts from an embedded database with the migrations of this checkout. */
+async function writeTableTypes(): Promise<void> {
+  const { tableTypes, tableTypesFile } = await import('./table-types/generate.ts')
+  const { borrowDatabase, closeKeptDatabases } = await import('../test/support/worker-database.ts')
+  const database = await borrowDatabase()
+  writeFileSync(new URL(tableTypesFile, root), await tableTypes(database.db))
+  await database.close()
+  await closeKeptDatabases()
+}
+
 const usage =
-  'usage: node checks/main.ts licences | lockfile | advisories | sbom [file] | paths [operation] | writes | words | references\n'
+  'usage: node checks/main.ts licences | lockfile | advisories | sbom [file] | paths [operation] | writes | words | references | table-types\n'
 const help = `${usage}
-Each is a script of package.json: npm run check:licences, check:lockfile, check:advisories, sbom, check:paths, check:writes, check:words, docs:references. CONTRIBUTING.md says what they check.
+Each is a script of package.json: npm run check:licences, check:lockfile, check:advisories, sbom, check:paths, check:writes, check:words, docs:references, db:types. CONTRIBUTING.md says what they check.
 
 exit codes:
   0  nothing is wrong
@@ -187,6 +197,9 @@ async function check(): Promise<void> {
       break
     case 'references':
       await writeReferences()
+      break
+    case 'table-types':
+      await writeTableTypes()
       break
     default:
       refuse()

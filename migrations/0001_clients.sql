@@ -52,7 +52,7 @@ comment on column oauth_connections.expires_at is 'plan: when access_token ends'
 comment on column oauth_connections.refreshed_at is 'When the present pair of tokens was stored';
 comment on column oauth_connections.refresh_started_at is
   'lease: set before a new pair is requested, cleared with the pair; a row that keeps it lost an answer';
-comment on column oauth_connections.status is 'state: connected, or lost until somebody connects again';
+comment on column oauth_connections.status is 'state: connected, or lost until a person connects again';
 comment on column oauth_connections.lost_reason is 'Why the connection is lost, for people';
 comment on column oauth_connections.version is 'Grows with each new pair; a write names the version that it read';
 

@@ -53,7 +53,7 @@ comment on column closings.from_at is 'request: where the span begins: the end o
 comment on column closings.to_at is 'request: where the span ends';
 comment on column closings.follows_at is
   'request: from_at, when another closing ends there; null for the first one of a place';
-comment on column closings.declared is 'request: cents by medium, as somebody counted them';
+comment on column closings.declared is 'request: cents by medium, as a person counted them';
 comment on column closings.state is 'state: open, checking, agreed, differs, unverified, signed';
 comment on column closings.result is 'state: what was signed: agreed, differs or unverified';
 comment on column closings.reason is 'state: why it is unverified';
@@ -167,7 +167,7 @@ create table charge_classes (
 );
 comment on table charge_classes is
   'What the names of the provider''s charges mean. An operator adds rows, since the provider adds names without notice.';
-comment on column charge_classes.name is 'The provider''s name of the charge; * at its end stands for any text';
+comment on column charge_classes.name is 'The provider''s name of the charge; * at its end matches any text';
 comment on column charge_classes.entity is 'The provider''s entity; empty: any, or none';
 comment on column charge_classes.class is 'fee, financing, tax or payer';
 comment on column charge_classes.applied is 'Every net amount has been computed with the row';

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Answer as Reply } from '../../src/db/column-types.ts'
 import type { Database } from '../../src/db/database.ts'
-import type { Answer as Reply } from '../../src/db/tables.ts'
 import {
   pauseFlows,
   resetFlow,

@@ -1,3 +1,4 @@
+import type { Selectable } from 'kysely'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { loadConfig } from '../../src/app/config.ts'
@@ -60,7 +61,7 @@ async function duplicate(env = settings()): Promise<Notifications> {
   return other.notifications
 }
 
-type State = Pick<FleetStatesTable, 'kind' | 'scope' | 'name' | 'state' | 'cause'>
+type State = Pick<Selectable<FleetStatesTable>, 'kind' | 'scope' | 'name' | 'state' | 'cause'>
 const box = (scope: string, name: string, cause: string): State => ({
   kind: 'box',
   scope,

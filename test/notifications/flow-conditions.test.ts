@@ -1,3 +1,4 @@
+import type { Selectable } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import type { FleetStatesTable } from '../../src/db/tables.ts'
@@ -46,7 +47,7 @@ async function open(
   return process
 }
 
-type State = Pick<FleetStatesTable, 'kind' | 'scope' | 'name' | 'state' | 'cause'>
+type State = Pick<Selectable<FleetStatesTable>, 'kind' | 'scope' | 'name' | 'state' | 'cause'>
 type About = Record<string, string>
 const ofFlow = (flow: FailingFlow, cause: string, state: State['state'] = 'down'): State => ({
   ...{ kind: 'flow', scope: '', name: flow.name },

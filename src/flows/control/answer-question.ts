@@ -1,5 +1,5 @@
+import type { Answer } from '../../db/column-types.ts'
 import type { Trx } from '../../db/database.ts'
-import type { Answer } from '../../db/tables.ts'
 import {
   requestFullScan,
   requireFlowState,

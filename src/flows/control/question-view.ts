@@ -1,5 +1,5 @@
+import type { StoredQuestion } from '../../db/column-types.ts'
 import type { Db } from '../../db/database.ts'
-import type { StoredQuestion } from '../../db/tables.ts'
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import { type FlowStateRow, requireFlowState } from '../../repositories/flows/flow-state.ts'
 import { findContents } from '../../repositories/flows/item-versions.ts'

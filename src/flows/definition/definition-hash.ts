@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { ItemRules } from '../../db/tables.ts'
+import type { ItemRules } from '../../db/column-types.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import { itemVersion } from '../item/item.ts'
 import type { Flow } from './schema.ts'

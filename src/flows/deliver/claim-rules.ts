@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { KeptBody } from '../../db/tables.ts'
+import type { KeptBody } from '../../db/column-types.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import type { Claimant, ItemClaim } from '../../repositories/flows/claims.ts'
 import type { PendingDelivery } from '../../repositories/flows/deliveries.ts'

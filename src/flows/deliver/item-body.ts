@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { KeptBody } from '../../db/tables.ts'
+import type { KeptBody } from '../../db/column-types.ts'
 import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
 import { canonicalJson, isRecord } from '../../domain/json.ts'
 import type { Flow } from '../definition/schema.ts'

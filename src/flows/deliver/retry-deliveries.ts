@@ -1,5 +1,5 @@
+import type { KeptBody } from '../../db/column-types.ts'
 import type { Database } from '../../db/database.ts'
-import type { KeptBody } from '../../db/tables.ts'
 import { endPauses } from '../../repositories/flows/delayed-deliveries.ts'
 import {
   type DeliveryTarget,

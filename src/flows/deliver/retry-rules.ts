@@ -1,4 +1,4 @@
-import type { KeptBody } from '../../db/tables.ts'
+import type { KeptBody } from '../../db/column-types.ts'
 import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
 import { backoffMs, retryAfterMs } from '../../outbound/backoff.ts'
 import type { ItemClaim } from '../../repositories/flows/claims.ts'

@@ -1,5 +1,5 @@
+import type { AskedBody, AskedCounts, StoredQuestion } from '../../db/column-types.ts'
 import type { Db } from '../../db/database.ts'
-import type { AskedBody, AskedCounts, StoredQuestion } from '../../db/tables.ts'
 import type { AskedDelivery } from '../../repositories/flows/asked-deliveries.ts'
 import {
   findDeliveries,

@@ -1,5 +1,5 @@
+import type { StoredQuestion } from '../../db/column-types.ts'
 import type { Db, Trx } from '../../db/database.ts'
-import type { StoredQuestion } from '../../db/tables.ts'
 import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
 import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
 import { deletedHash } from '../../repositories/flows/deliveries.ts'

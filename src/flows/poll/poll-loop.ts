@@ -1,4 +1,4 @@
-import type { StoredQuestion } from '../../db/tables.ts'
+import type { StoredQuestion } from '../../db/column-types.ts'
 import { LeaseLostError } from '../../jobs/with-lease.ts'
 import { controlError } from '../control-errors.ts'
 

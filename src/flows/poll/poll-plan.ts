@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
+import type { StoredQuestion } from '../../db/column-types.ts'
 import type { Db } from '../../db/database.ts'
-import type { StoredQuestion } from '../../db/tables.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { type HeldLease, underLease } from '../../jobs/with-lease.ts'

@@ -1,5 +1,5 @@
+import type { Answer, StoredQuestion } from '../../db/column-types.ts'
 import type { Trx } from '../../db/database.ts'
-import type { Answer, StoredQuestion } from '../../db/tables.ts'
 import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
 import { forgetDelivered, keepAsDelivered } from '../../repositories/flows/asked-deliveries.ts'
 import { forgetDeliveries } from '../../repositories/flows/deliveries.ts'

@@ -1,4 +1,4 @@
-import type { AskedBy } from '../../db/tables.ts'
+import type { AskedBy } from '../../db/column-types.ts'
 import { AppError, type ErrorExtra } from '../../errors/app-error.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import type { EvidenceSource } from '../orders/state-from-provider.ts'

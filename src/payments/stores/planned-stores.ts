@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import type { StoreLocation } from '../../db/column-types.ts'
 import type { Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
-import type { StoreLocation } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { encodeExternalId } from '../../domain/provider-names.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
+import type { AskedBody } from '../../db/column-types.ts'
 import type { Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
-import type { AskedBody } from '../../db/tables.ts'
 import { type DeliveryTarget, deletedHash, isThere, noBody } from './deliveries.ts'
 
 /** An item that a destination would be sent because of a changed definition. */

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
+import type { KeptBody, RememberedNames } from '../../db/column-types.ts'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
-import type { KeptBody, RememberedNames } from '../../db/tables.ts'
 import { type LeaseToken, leaseCondition } from '../leases.ts'
 import { type FollowedUpserts, firstUpsert, type ItemClaim } from './claims.ts'
 import {

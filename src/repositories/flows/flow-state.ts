@@ -1,12 +1,8 @@
 import { type Selectable, sql } from 'kysely'
+import type { ItemRules, StoredQuestion } from '../../db/column-types.ts'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
-import type {
-  FlowProgressTable,
-  FlowStateTable,
-  ItemRules,
-  StoredQuestion,
-} from '../../db/tables.ts'
+import type { FlowProgressTable, FlowStateTable } from '../../db/tables.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 import { notifyFlow } from './flow-events.ts'
 

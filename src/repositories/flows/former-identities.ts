@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
+import type { KeptBody } from '../../db/column-types.ts'
 import type { Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
-import type { KeptBody } from '../../db/tables.ts'
 import type { ItemClaim } from './claims.ts'
 import { type DeliveryTarget, deletedHash } from './deliveries.ts'
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
+import type { StoredQuestion } from '../../db/column-types.ts'
 import type { Db, Trx } from '../../db/database.ts'
-import type { StoredQuestion } from '../../db/tables.ts'
 import { noBody } from './deliveries.ts'
 
 /** An item that full scans missed: `scans` in a row that count, first missed by the read number `since`. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
+import type { RememberedNames } from '../../db/column-types.ts'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
-import type { RememberedNames } from '../../db/tables.ts'
 import { type DeliveryTarget, deletedHash } from './deliveries.ts'
 
 /** The remembered values of one item, by destination. */
