@@ -117,7 +117,10 @@ else {
       const { number, destinations } = await ask('GET', '/flow/prices/question')
       say(`  asked: ${JSON.stringify(destinations)}`)
       await ask('POST', '/flow/prices/question', { number, answer: 'keep' })
-      await beside('answer keep', async () => (await state()) === 'none')
+      await beside('answer keep', async () => {
+        const { queue } = await ask('GET', '/stats')
+        return (await state()) === 'none' && queue.waiting + queue.active === 0
+      })
       clearInterval(sampling)
       await side.app.close()
       await side.close()
