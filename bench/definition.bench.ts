@@ -116,11 +116,17 @@ else {
       await beside('comparison', async () => (await state()) === 'asked')
       const { number, destinations } = await ask('GET', '/flow/prices/question')
       say(`  asked: ${JSON.stringify(destinations)}`)
-      await ask('POST', '/flow/prices/question', { number, answer: 'keep' })
+      let isAnswered = false
+      const answering = ask('POST', '/flow/prices/question', { number, answer: 'keep' }).then(
+        () => {
+          isAnswered = true
+        },
+      )
       await beside('answer keep', async () => {
         const { queue } = await ask('GET', '/stats')
-        return (await state()) === 'none' && queue.waiting + queue.active === 0
+        return isAnswered && (await state()) === 'none' && queue.waiting + queue.active === 0
       })
+      await answering
       clearInterval(sampling)
       await side.app.close()
       await side.close()
