@@ -113,6 +113,24 @@ test('woocommerce: a hundred by a request; an existing SKU is changed, a deleted
   expect(await failures()).toEqual([])
 })
 
+test('woocommerce: what is hidden, or in the bin, is published for a service that does not know it', async () => {
+  const shop = await startWooCommerce({ key: 'ck_1', secret: 'cs_1' })
+  onTestFinished(() => shop.close())
+  const { bring, failures } = await serve('woocommerce', {
+    WOO_URL: shop.url,
+    WOO_BASIC: shop.basic,
+  })
+  const meta_data = [{ key: '_erp_oculto', value: '1' }]
+  shop.put({ sku: 'A', regular_price: '1', status: 'draft', meta_data })
+  shop.put({ sku: 'B', regular_price: '1', status: 'trash' })
+  await bring(article('A', '10,00'), article('B', '20,00'))
+  expect(await failures()).toEqual([])
+  expect([...shop.products.values()]).toMatchObject([
+    { sku: 'A', regular_price: '10.00', stock_quantity: 3, status: 'publish' },
+    { sku: 'B', regular_price: '20.00', stock_quantity: 3, status: 'publish' },
+  ])
+})
+
 test('woocommerce: a refused item does not affect others in its batch', async () => {
   const shop = await startWooCommerce({ key: 'ck_1', secret: 'cs_1' })
   onTestFinished(() => shop.close())
@@ -229,6 +247,12 @@ test('mercadolibre-warehouses: the stock of one warehouse is set with its versio
   await bring(article('A', '10,50', '9'))
   expect(shop.stockOf('MLA1')).toEqual(new Map(Object.entries({ 100: 9, 200: 1 })))
   expect(shop.stockOf('MLA2')).toEqual(new Map(Object.entries({ 100: 0, 200: 1 })))
+  // Published again, it gets price and stock by the next change of either.
+  Object.assign(shop.listings.get('MLA1') ?? {}, { status: 'closed' })
+  shop.publish('MLA3', 'A')
+  await bring(article('A', '10,50', '8'))
+  expect(shop.listings.get('MLA3')).toMatchObject({ price: 10.5 })
+  expect(shop.stockOf('MLA3')).toEqual(new Map(Object.entries({ 100: 8, 200: 1 })))
   expect(await failures()).toEqual([])
 })
 
