@@ -9,7 +9,7 @@ import {
   type TemplateName,
 } from '../../src/flows/definition/flow-template.ts'
 import { startTestFlows } from '../support/flows.ts'
-import { type Article, dayOf, type ShopOfDay } from './shops/day.ts'
+import { type Article, dayOf, type ShopOfDay, seeded } from './shops/day.ts'
 import type { Asked, Shop } from './shops/double.ts'
 import { startMercadoLibre } from './shops/mercadolibre.ts'
 import { startShopify } from './shops/shopify.ts'
@@ -17,9 +17,15 @@ import { startTiendanube } from './shops/tiendanube.ts'
 import { startWooCommerce } from './shops/woocommerce.ts'
 
 /**
- * A day of 300 changes by each shop template: variations, two locations, articles that disappear and return, persons who edit, count and
- * delete in the shop, and a minute of 429 and 5xx. At its end shop and source agree, only items that the source removed are missing,
- * and no request was sent more than eight times, the attempts of an item: one that a person removed needs three requests that succeed.
+ * A day of 300 changes by each shop template:
+ * - variations, two locations, articles that disappear and return
+ * - persons who edit, count and delete in the shop
+ * - minutes of 429 and 5xx
+ * - edits of the prices in the definition, with an answer or taken back, and restarts while the flow asks
+ * - articles under another id, and SKUs that another article has for a while
+ *
+ * After each step and at the end shop and source agree, only items that the source removed are missing, and no request was sent more
+ * than eight times, the attempts of an item: one that a person removed needs three requests that succeed.
  */
 const simple = Array.from({ length: 16 }, (_, index) => `S-${index}`)
 const variations = ['REM-S', 'REM-M', 'REM-L']
@@ -32,6 +38,8 @@ type Setup = {
   adapt?: (text: string, url: string) => string
   /** Articles that always have the same price. */
   onePrice?: readonly string[]
+  /** No article gets another key. The delete of the former one would take away the stock of the listing, which the other one has. */
+  keepsKeys?: boolean
   open(): Promise<{ shop: Shop; day: ShopOfDay; skus?: readonly string[] }>
 }
 
@@ -258,6 +266,7 @@ async function openMercadoLibre(warehouses?: readonly string[]) {
 
 const mercadolibre: Setup = {
   template: 'mercadolibre',
+  keepsKeys: true,
   env: sellerEnv,
   onePrice: variations,
   adapt: (text, url) => text.replaceAll('https://api.mercadolibre.com', url),
@@ -303,6 +312,7 @@ const mercadolibre: Setup = {
 
 const warehouses: Setup = {
   template: 'mercadolibre-warehouses',
+  keepsKeys: true,
   env: sellerEnv,
   adapt: (text, url) =>
     text.replaceAll('https://api.mercadolibre.com', url).replaceAll('DEPOSITO', '100'),
@@ -345,6 +355,19 @@ const warehouses: Setup = {
   },
 }
 
+/** By step: the factor of the prices in the edited definition, and what a person does about the question. */
+const edits = new Map<number, readonly [number, 'send' | 'keep' | 'take back']>([
+  [5, [2, 'send']],
+  [9, [1, 'send']],
+  [14, [2, 'keep']],
+  [18, [1, 'send']],
+  [20, [2, 'take back']],
+])
+/** Steps in which keys change. An edit finds two articles with each other's SKU, or with the same one. */
+const recreations = new Set([1, 2, 6, 10, 13, 17, 23, 25, 28])
+const swaps = new Set([4, 15, 24])
+const takeovers = new Set([8, 19, 27])
+const corrections = new Set([7, 11, 17, 21, 26])
 const statuses = [429, 500, 502, 503, 409, 423]
 
 test.each([
@@ -364,7 +387,8 @@ test.each([
       name: 'articulos',
       schema: 'x.json',
     })
-    const adapted = (setup.adapt?.(text, shop.url) ?? text)
+    const given = setup.adapt?.(text, shop.url) ?? text
+    const adapted = (setup.keepsKeys ? given : keyedById(given))
       .replace('pollInterval: 1m', 'pollInterval: 1h\nallowPrivateNetwork: true')
       .replace('settle: 5s', 'settle: 0s')
       .replace(
@@ -377,7 +401,7 @@ test.each([
         '    type: http\n    breaker: false\n    retry: { attempts: 8, initial: 100ms, max: 100ms, jitter: 0, respectRetryAfter: false }\n',
       )
     const env = setup.env(shop.url)
-    const flows = await startTestFlows({ env })
+    let flows = await startTestFlows({ env })
     onTestFinished(() => flows.stop())
     const all = `${connectionsHead}${Object.values(connections).join('')}`
     await flows.write(
@@ -385,40 +409,84 @@ test.each([
       // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the connections
       (setup.adapt?.(all, shop.url) ?? all).replace('${env:ERP_CARPETA}', '${env:DIR}'),
     )
-    await flows.write(
-      'articulos.flow.yaml',
-      adapted.replaceAll('MELI_USER_ID', env.MELI_USER_ID ?? ''),
-    )
+    const define = async (factor: number) => {
+      const text = adapted.replaceAll('MELI_USER_ID', env.MELI_USER_ID ?? '')
+      const edited = text
+        .replaceAll('$number(precio)', `($number(precio) * ${factor})`)
+        .replaceAll('$string(precio)', `$string($number(precio) * ${factor})`)
+      await flows.write('articulos.flow.yaml', factor === 1 ? text : edited)
+      expect(await post('/flows/reload')).toMatchObject({ problems: [] })
+    }
+    const post = async (path: string, body?: object) => {
+      const answer = await flows.call('POST', path, body && { body })
+      expect(answer.statusCode, answer.body).toBeLessThan(300)
+      return answer.json()
+    }
     const bring = async (articles: readonly Article[]) => {
       const lines = articles.map(
-        ({ codigo, precio, stock }) => `${codigo};${codigo};${precio};${stock};S`,
+        ({ id, codigo, precio, stock }) => `${id};${codigo};${codigo};${precio};${stock};S`,
       )
-      const csv = `codigo;descripcion;precio;stock;mercadolibre\r\n${lines.join('\r\n')}\r\n`
+      const csv = `id;codigo;descripcion;precio;stock;mercadolibre\r\n${lines.join('\r\n')}\r\n`
       await writeFile(join(flows.dir, 'articulos.csv'), csv, 'latin1')
     }
     const settle = async () => {
-      const polled = await flows.call('POST', '/sync/articulos')
-      expect(polled.statusCode, polled.body).toBeLessThan(300)
+      await post('/sync/articulos')
       const countOpen = async () =>
         (await flows.call('GET', '/flow/articulos/waiting')).json().waiting.length
       await expect.poll(countOpen, soon).toBe(0)
     }
+    const question = async () => (await flows.call('GET', '/flow/articulos/question')).json()
+
+    /** Edits the definition while changes of the source wait, brings more of them, and answers or takes the edit back. */
+    const edit = async (factor: number, how: 'send' | 'keep' | 'take back') => {
+      await post('/sending/stop', { flow: 'articulos' })
+      await bring(erp.change(4))
+      await post('/sync/articulos')
+      const before = shop.asked.length
+      await define(factor)
+      await expect.poll(question, soon).toMatchObject({ state: 'asked' })
+      await post('/sending/start', { flow: 'articulos' })
+      const { number } = await question()
+      await bring(erp.change(3))
+      await post('/sync/articulos')
+      // Neither is an answer.
+      await post('/flow/articulos/pause')
+      await post('/flow/articulos/resume')
+      await post('/flows/resume')
+      await bring(erp.change(3))
+      await post('/sync/articulos')
+      if (factor === 2 && how !== 'take back') flows = await flows.restart()
+      await expect.poll(question, soon).toMatchObject({ state: 'asked' })
+      await post('/sync/articulos')
+      expect(await question()).toMatchObject({ state: 'asked', number })
+      const sent = shop.asked.slice(before).map(({ method, path }) => `${method} ${path}`)
+      expect(sent).toEqual([])
+      if (how === 'take back') await define(factor === 1 ? 2 : 1)
+      else await post('/flow/articulos/question', { number, answer: how })
+      await expect.poll(question, soon).toMatchObject({ state: 'none' })
+    }
     await bring(erp.list())
-    expect((await flows.call('POST', '/flows/reload')).json()).toMatchObject({ problems: [] })
+    await define(1)
     await settle()
 
     // Each step is a poll: 30 of 10 changes, one of them with a minute in which the shop fails.
     const touched = new Set<string>()
+    const luck = seeded(11)
+    let factors = [1]
+    let corrected: string[] = []
     for (let step = 0; step < 30; step += 1) {
       const sku = erp.pick(own)
       if (step % 3 === 1) day.persons.edit(sku)
       if (step % 3 === 2) day.persons.recount(sku)
       if (step % 5 === 3 && erp.isListed(sku) && day.persons.remove(sku)) touched.add(sku)
-      let interrupted = 0
-      shop.interrupt(() => {
-        if (step % 10 !== 4 || interrupted >= 20 || erp.random() < 0.4) return undefined
-        interrupted += 1
-        const status = statuses[interrupted % statuses.length] ?? 503
+      // Each request at most once, so that no item uses up its attempts.
+      const interrupted = new Set<string>()
+      shop.interrupt(({ method, path, query, body }) => {
+        const name = `${method} ${path}?${query} ${JSON.stringify(body)}`
+        if (step % 10 !== 4 || interrupted.size >= 20 || interrupted.has(name)) return undefined
+        if (luck() < 0.4) return undefined
+        interrupted.add(name)
+        const status = statuses[interrupted.size % statuses.length] ?? 503
         // The body of an ordinary refusal, for which the template has rules.
         return {
           status,
@@ -426,11 +494,33 @@ test.each([
           body: { errors: [{ message: 'not now' }], code: 'not_now' },
         }
       })
-      await bring(erp.change(10))
+      const unsettled = corrected
+      corrected = []
+      if (!setup.keepsKeys) {
+        if (recreations.has(step)) erp.recreate()
+        if (corrections.has(step)) corrected = erp.correct()
+        if (swaps.has(step)) erp.swap()
+        if (takeovers.has(step)) erp.takeOver()
+      }
+      const [factor, how] = edits.get(step) ?? []
+      if (factor && how) {
+        await edit(factor, how)
+        factors = how === 'send' ? [factor] : how === 'keep' ? [...factors, factor] : factors
+      } else await bring(erp.change(10))
       await settle()
+      // Of two articles with one SKU either may be shown, and after the correction the other one until the next poll.
+      const unsure = new Set([...corrected, ...unsettled, ...erp.shared()])
+      for (const one of own.filter((sku) => !touched.has(sku))) {
+        const possible = factors.flatMap((factor) => erp.expected(one, factor))
+        const shown = day.onSale(one)
+        const isShown = shown !== 'not on sale'
+        expect(isShown, `${one} after step ${step}`).toBe(possible[0] !== 'not on sale')
+        if (!unsure.has(one)) expect(possible, `${one} after step ${step}`).toContainEqual(shown)
+      }
     }
     // An item that a person removed is created again when the ERP changes it.
     shop.interrupt(() => undefined)
+    erp.correct()
     const recounted = (articles: readonly Article[]) =>
       articles.map((one) => (touched.has(one.codigo) ? { ...one, stock: '41' } : one))
     await bring(recounted(erp.list()))
@@ -441,12 +531,23 @@ test.each([
     const { failures } = (await flows.call('GET', '/flow/articulos/failures')).json()
     expect(failures).toEqual([])
     const shown = Object.fromEntries(own.map((sku) => [sku, day.onSale(sku)]))
-    expect(shown).toEqual(Object.fromEntries(own.map((sku) => [sku, erp.expected(sku)])))
+    expect(shown).toEqual(Object.fromEntries(own.map((sku) => [sku, erp.expected(sku)[0]])))
     expect(day.untouched()).toEqual([])
     expect(mostSent(shop.asked)).toBeLessThanOrEqual(8)
   },
   120_000,
 )
+
+/** The template for an ERP whose records have another key than the SKU. */
+function keyedById(text: string): string {
+  return (
+    text
+      .replace('key: codigo', 'key: [id, codigo]')
+      .replaceAll('{pk}', '{body.sku}')
+      // Without quotes, which would end a text of the file.
+      .replaceAll(/(?:\$|(?<=\())pk\b/g, (name) => `$split(${name}, /[|]/)[1]`)
+  )
+}
 
 /** How often the same request was sent: one of the same key, or of the same address and body in a row for one item. */
 function mostSent(asked: readonly Asked[]): number {

@@ -9,7 +9,8 @@ export function seeded(seed: number): () => number {
   }
 }
 
-export type Article = { codigo: string; precio: string; stock: string }
+/** `id` is the key of the ERP's record, `codigo` the SKU. */
+export type Article = { id: string; codigo: string; precio: string; stock: string }
 
 /** The state of a SKU in a shop's double: on sale with a price and the stock of the ERP's location, or not on sale. */
 export type OnSale = { price: number; stock: number } | 'not on sale'
@@ -32,16 +33,24 @@ export type ShopOfDay = {
 }
 
 /**
- * The changes of a day. In each step the ERP's list changes a little; articles disappear and return.
+ * The changes of a day. In each step the ERP's list changes a little; articles disappear, return, get another id, and have the SKU
+ * of another one for a while.
  * @param onePrice articles that always have the same price
  */
 export function dayOf(skus: readonly string[], seed: number, onePrice: readonly string[] = []) {
   const random = seeded(seed)
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T
+  let lastId = 0
+  const nextId = () => {
+    lastId += 1
+    return `E${lastId}`
+  }
   const listed = new Map<string, Article>(
-    skus.map((codigo) => [codigo, { codigo, precio: '10,00', stock: '5' }]),
+    skus.map((codigo) => [codigo, { id: nextId(), codigo, precio: '10,00', stock: '5' }]),
   )
   const hidden = new Map<string, Article>()
+  /** By own SKU: the SKU that an article has by mistake. */
+  const mistaken = new Map<string, string>()
   const change = (): string => {
     const kind = random()
     if (kind < 0.12 && listed.size > skus.length / 2) {
@@ -58,7 +67,8 @@ export function dayOf(skus: readonly string[], seed: number, onePrice: readonly 
     }
     const codigo = pick([...listed.keys()])
     const precio = `${1 + Math.floor(random() * 900)},${String(Math.floor(random() * 100)).padStart(2, '0')}`
-    listed.set(codigo, { codigo, precio, stock: String(1 + Math.floor(random() * 40)) })
+    const { id } = listed.get(codigo) as Article
+    listed.set(codigo, { id, codigo, precio, stock: String(1 + Math.floor(random() * 40)) })
     if (!onePrice.includes(codigo)) return codigo
     for (const list of [listed, hidden]) {
       for (const other of onePrice) {
@@ -68,20 +78,56 @@ export function dayOf(skus: readonly string[], seed: number, onePrice: readonly 
     }
     return codigo
   }
+  /** Two listed articles that may have the same price. */
+  const pickTwo = (): [string, string] => {
+    const first = pick([...listed.keys()])
+    const isAlike = (sku: string) => onePrice.includes(sku) === onePrice.includes(first)
+    const others = [...listed.keys()].filter((sku) => sku !== first && isAlike(sku))
+    return others.length > 0 ? [first, pick(others)] : pickTwo()
+  }
+  const list = (): Article[] =>
+    [...listed.values()].map((one) => ({ ...one, codigo: mistaken.get(one.codigo) ?? one.codigo }))
   return {
     random,
     pick,
     /** Makes this many changes and returns the ERP's new list. */
     change(count: number): Article[] {
       for (let made = 0; made < count; made += 1) change()
-      return [...listed.values()]
+      return list()
     },
-    list: (): Article[] => [...listed.values()],
+    /** An article is deleted in the ERP and created again, with the same SKU. */
+    recreate() {
+      const article = listed.get(pick([...listed.keys()]))
+      if (article) article.id = nextId()
+    },
+    /** Two articles have each other's SKU. */
+    swap() {
+      const [one, other] = pickTwo()
+      mistaken.set(one, other).set(other, one)
+    },
+    /** An article has the SKU of another one, which keeps it too. */
+    takeOver() {
+      const [one, other] = pickTwo()
+      mistaken.set(one, other)
+    },
+    /** Each article has its own SKU again. Returns the SKUs that another article had. */
+    correct(): string[] {
+      const had = [...mistaken.values()]
+      mistaken.clear()
+      return had
+    },
+    /** The SKUs that two articles have. */
+    shared: () => [...mistaken.values()].filter((sku) => !mistaken.has(sku)),
+    list,
     isListed: (sku: string) => listed.has(sku),
-    expected(sku: string): OnSale {
-      const article = listed.get(sku)
-      if (!article) return 'not on sale'
-      return { price: Number(article.precio.replace(',', '.')), stock: Number(article.stock) }
+    /** What the articles with this SKU give, with the price times `factor`. */
+    expected(sku: string, factor = 1): OnSale[] {
+      const articles = list().filter(({ codigo }) => codigo === sku)
+      if (articles.length === 0) return ['not on sale']
+      return articles.map(({ precio, stock }) => ({
+        price: Number(precio.replace(',', '.')) * factor,
+        stock: Number(stock),
+      }))
     },
   }
 }

@@ -236,7 +236,9 @@ export async function startShopify(options: {
       data.productVariants = { nodes: find(variables.q ?? '', location) }
     }
     if (asks('productSet(identifier: $by, input: $product, synchronous: true)')) {
-      data.productSet = productSet(variables.by ?? {}, variables.product as Input)
+      const { product, userErrors } = productSet(variables.by ?? {}, variables.product as Input)
+      // Only what the query asks for: a change does not ask for the product.
+      data.productSet = { userErrors, ...(query.includes('} product { id') && { product }) }
     }
     if (asks('inventoryActivate(inventoryItemId: $item, locationId: $location)')) {
       data.inventoryActivate = activate(variables.item, variables.location ?? '')
