@@ -84,7 +84,7 @@ async function stop({ child, ended }: RealProcess, signal: 'SIGTERM' | 'SIGKILL'
   await ended
 }
 
-test('a service that is killed while it archives loses and doubles nothing, and a backup without the files is refused', {
+test('a service that is killed while it archives loses and doubles nothing, and a restored backup verifies with the files alone', {
   tags: ['long'],
   timeout: 240_000,
 }, async () => {
@@ -119,23 +119,22 @@ test('a service that is killed while it archives loses and doubles nothing, and 
   const backup = await command('back-up', [file])
   expect([backup.code, backup.said]).toEqual([
     0,
-    expect.stringContaining(`the ${oldEntries / inFile} files in AUDIT_ARCHIVE_DIR`),
+    expect.stringContaining('the files in AUDIT_ARCHIVE_DIR'),
   ])
   const into = join(parent, 'restored')
   const restored = await command('restore', [file, '--into', into])
-  expect([restored.code, restored.said]).toEqual([0, expect.stringContaining('verifies')])
+  expect([restored.code, restored.said]).toEqual([0, expect.stringContaining(into)])
+  const whole = await command('verify-audit-log', [], { DATA_DIR: into })
+  expect([whole.code, whole.said]).toEqual([0, expect.stringContaining('verifies')])
   const [first = ''] = await archives()
   await rename(join(archiveDir, first), join(parent, first))
-  const without = await command('restore', [file, '--into', join(parent, 'without')])
-  expect([without.code, without.said]).toEqual([
-    3,
-    expect.stringContaining(`the archive file ${first} is missing`),
-  ])
-  const check = await command('verify-audit-log', [])
-  expect([check.code, check.said]).toEqual([
-    3,
-    expect.stringContaining(`entry 1: the archive file ${first} is missing`),
-  ])
+  for (const more of [{ DATA_DIR: into }, {}]) {
+    const check = await command('verify-audit-log', [], more)
+    expect([check.code, check.said]).toEqual([
+      3,
+      expect.stringContaining(`entry 1: the archive file ${first} is missing`),
+    ])
+  }
 })
 
 /** Of the files and of the database, each as often as it is there. */
