@@ -28,7 +28,9 @@ await runCommand(help, async () => {
   say(`${path}: written`)
   say('Not in it: ENCRYPTION_KEYS and ADMIN_TOKEN (or DATA_DIR/secrets). Keep them elsewhere.')
   if (auditArchiveDir !== undefined) {
-    say('Not in it: the files in AUDIT_ARCHIVE_DIR. Copy them too; npm run audit:verify reads them.')
+    say(
+      'Not in it: the files in AUDIT_ARCHIVE_DIR. Copy them too; npm run audit:verify reads them.',
+    )
   }
   return 0
 })
