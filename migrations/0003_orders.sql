@@ -292,7 +292,7 @@ create table order_calls (
 create index order_calls_at on order_calls using brin (at);
 create index order_calls_order on order_calls (order_id, id);
 comment on table order_calls is
-  'Requests about an order, and calls to the provider for it: for people who look at what happened. Written in batches, kept for a month, read by no rule. No reference to orders: its check would wait for whoever locks the order.';
+  'Requests about an order, and calls to the provider for it: for people who look at what happened. Written in batches, kept for a month, read by no rule. No reference to orders: its check would wait for the lock of the order.';
 comment on column order_calls.kind is 'request: to this service; provider: by this service';
 comment on column order_calls.at is 'When the call began';
 comment on column order_calls.caller is

@@ -239,7 +239,7 @@ create table flow_progress (
   changes bigint not null,
   updated_at timestamptz not null
 );
-comment on table flow_progress is 'The poll under way, for whoever watches from another process.';
+comment on table flow_progress is 'The running poll, shown by other processes.';
 
 create table flow_totals (
   flow text primary key,
@@ -281,7 +281,7 @@ create table send_stops (
   primary key (flow, destination)
 );
 comment on table send_stops is
-  'Where somebody has stopped sending. A row stays when its stop ends: what waited meanwhile has not waited for the destination.';
+  'Where a person has stopped sending. A row stays when its stop ends: what waited meanwhile has not waited for the destination.';
 comment on column send_stops.flow is 'Empty: every flow';
 comment on column send_stops.destination is 'Empty: every destination';
 comment on column send_stops.ended_at is 'state: null while the stop is in force';
@@ -354,7 +354,7 @@ create table oauth_grants (
 create index oauth_grants_access_key on oauth_grants (split_part(access_token, '.', 2), id);
 create index oauth_grants_refresh_key on oauth_grants (split_part(refresh_token, '.', 2), id);
 comment on table oauth_grants is
-  'The newest refresh token of each access that a destination was given. The issuer replaces it at each renewal, and nobody else has a copy.';
+  'The newest refresh token of each access that a destination was given. The issuer replaces it at each renewal, and there is no other copy.';
 comment on column oauth_grants.id is 'SHA-256 of where it is renewed, for whom, and of the first refresh token';
 comment on column oauth_grants.refresh_token is 'Encrypted (AES-256-GCM)';
 comment on column oauth_grants.access_token is 'Encrypted';

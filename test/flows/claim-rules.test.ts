@@ -424,6 +424,9 @@ test('a flow whose file has a mistake keeps its articles, also after a restart',
   await flows.remove(`${stock}.flow.yaml`)
   await flows.call('POST', '/flows/reload')
   await tryNow(catalogue)
+  // With the place in the address: a delete of another flow shows whose it is.
+  const deletes = target.received.filter(({ method }) => method === 'DELETE')
+  expect(deletes.map(({ path }) => path)).toEqual([expect.stringMatching(/\/by-sku\/A$/)])
   expect(inShop()).toEqual(['B'])
 })
 
