@@ -443,7 +443,7 @@ test('a flow that deletes nothing marks what it misses only beside one that dele
   expect(missed).toEqual([])
 })
 
-test('a table is known by its upsertKey, a store by its external_id; an HTTP item by what its delete names; a file, and values read anew for each request show no identity', () => {
+test('a table is known by its upsertKey, a store by its external_id; an HTTP item by what its delete names; a file, and an address with a value that is read for each request, show no identity', () => {
   const ruleOf = (text: string) => {
     const found = read(flowText({ destinations: `destinations:\n  - ${text}` }))
     if ('problems' in found) throw new Error(found.problems.map(({ message }) => message).join())
@@ -478,4 +478,19 @@ test('a table is known by its upsertKey, a store by its external_id; an HTTP ite
   const gone = 'delete: { url: "https://h/i/{remembered.id}/{remembered.v}" }'
   const fresh = 'find: [{ fresh: true, url: "https://h/v/{pk}", remember: { v: v } }]'
   expect(ruleOf(`{ ${http}, ${fresh}, ${gone} }`)).toBeUndefined()
+  // In a header it is a state of the item.
+  const versioned =
+    'delete: { url: "https://h/i/{remembered.id}", headers: { x: "{remembered.v}" } }'
+  const ofId = ruleOf(`{ ${http}, ${fresh}, ${versioned} }`)
+  expect(ofId?.claimOf({}, { id: 7 }, '1')).toEqual(ofId?.claimOf({}, { id: 7 }, '2'))
+  expect(ofId?.claimOf({}, { id: 7 }, '1')).not.toEqual(ofId?.claimOf({}, { id: 8 }, '1'))
+  // A variant of a product, which is stored.
+  const stored = http.replace('{ id: id }', '{ id: id, v: v }')
+  const ofBoth = ruleOf(`{ ${stored}, ${fresh}, ${gone} }`)
+  expect(ofBoth?.claimOf({}, { id: 7, v: 1 }, '1')).toEqual(
+    ofBoth?.claimOf({}, { id: 7, v: 1 }, '2'),
+  )
+  expect(ofBoth?.claimOf({}, { id: 7, v: 1 }, '1')).not.toEqual(
+    ofBoth?.claimOf({}, { id: 7, v: 2 }, '1'),
+  )
 })

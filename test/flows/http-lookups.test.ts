@@ -138,3 +138,38 @@ test('after a temporary failure of a fresh look-up nothing is sent, and the atte
   expect(result).not.toHaveProperty('forget')
   expect(asked).toEqual(['GET /stock/U7'])
 })
+
+test('a fresh value that is remembered is stored; with another one a change searches again, and a delete sends nothing', async () => {
+  const bySku = (variant: unknown) => ({ body: { product: 'U7', variant } })
+  answers['GET /items/7'] = bySku(11)
+  const destination = open({
+    find: [
+      { ...to('GET', '/search/{pk}'), remember: { id: 'id' } },
+      {
+        ...to('GET', '/items/{remembered.id}'),
+        ...{ remember: { variant: 'variant', product: 'product' }, fresh: true },
+      },
+    ],
+    request: to('PUT', '/items/{remembered.id}/{remembered.variant}'),
+    delete: to('DELETE', '/items/{remembered.id}/{remembered.variant}'),
+    remember: { id: 'nothing', variant: 'nothing' },
+  })
+  expect(await destination.deliver(job({ pk: 'A' }), never)).toMatchObject({
+    ...{ ok: true, remember: { id: 7, variant: 11 } },
+  })
+  const known = { id: 7, variant: 11 }
+  answers['GET /items/7'] = bySku('11')
+  expect(await destination.deliver(job({ pk: 'A', remembered: known }), never)).toMatchObject({
+    ok: true,
+  })
+  asked = []
+  answers['GET /items/7'] = bySku(12)
+  const why = { code: 'LOOKUP_DIFFERS' }
+  const change = job({ pk: 'A', remembered: known })
+  expect(await destination.deliver(change, never)).toMatchObject({
+    ...{ ok: false, retryable: true, forget: true, why },
+  })
+  const removed = await destination.deliver({ ...change, kind: 'delete' }, never)
+  expect(removed).toMatchObject({ ok: false, retryable: false, why })
+  expect(asked).toEqual(['GET /items/7', 'GET /items/7'])
+})

@@ -232,6 +232,78 @@ test('mercadolibre: a variation gets its stock, and a variation that a person ad
   expect(await failures()).toEqual([])
 })
 
+test.each(['mercadolibre', 'mercadolibre-warehouses'] as const)(
+  '%s: an article under another key keeps its stock, though its first attempt fails; a variation that goes loses its own',
+  async (template) => {
+    const isByWarehouse = template === 'mercadolibre-warehouses'
+    const shop = await startMercadoLibre({
+      ...seller,
+      ...(isByWarehouse && { warehouses: ['100', '200'] }),
+    })
+    onTestFinished(() => shop.close())
+    const { bring, failures } = await serve(template, sellerEnv, (text) =>
+      text
+        .replaceAll('https://api.mercadolibre.com', shop.url)
+        .replaceAll('DEPOSITO', '100')
+        .replace('key: codigo', 'key: [descripcion, codigo]')
+        .replaceAll('{pk}', '{body.sku}')
+        .replaceAll('{ "price": (', '{ "sku": codigo, "price": (')
+        .replaceAll(/(?:\$|(?<=\())pk\b/g, (name) => `$split(${name}, /[|]/)[1]`),
+    )
+    const stockOf = (id: string) =>
+      isByWarehouse ? shop.stockOf(id)?.get('100') : shop.listings.get(id)?.available_quantity
+    shop.publish('MLA1', 'A')
+    shop.publish('MLA2', 'B')
+    const variation = (id: number, sku: string) => ({ id, sku, price: 1, available_quantity: 1 })
+    if (!isByWarehouse)
+      shop.publish('MLA3', '', { variations: [variation(11, 'S'), variation(12, 'M')] })
+    const named = (descripcion: string, codigo: string, stock?: string) => ({
+      ...article(codigo, '9,00', stock),
+      descripcion,
+    })
+    const shirt = isByWarehouse ? [] : [named('5', 'S', '4'), named('6', 'M', '6')]
+    await bring(named('1', 'A'), named('2', 'B'), ...shirt)
+    expect([stockOf('MLA1'), stockOf('MLA2')]).toEqual([3, 3])
+    let refusals = 1
+    shop.interrupt(({ method, path }) => {
+      if (method !== 'PUT' || !/MLAU?1\b/.test(path) || refusals === 0) return undefined
+      refusals -= 1
+      return { status: 503, body: { message: 'not now' } }
+    })
+    const asked = shop.asked.length
+    await bring(named('0', 'A', '5'), named('2', 'B'), ...shirt.slice(0, 1))
+    expect(stockOf('MLA1')).toBe(5)
+    const zeros = shop.asked
+      .slice(asked)
+      .filter(({ path, body }) => /MLAU?1\b/.test(path) && /quantity":0/.test(JSON.stringify(body)))
+    expect(zeros).toEqual([])
+    expect(
+      shop.listings.get('MLA3')?.variations.map((one) => one.available_quantity) ?? [],
+    ).toEqual(isByWarehouse ? [] : [4, 0])
+    expect(await failures()).toEqual([])
+  },
+)
+
+test('mercadolibre: a SKU that moves to another variation takes its stock there', async () => {
+  const shop = await startMercadoLibre(seller)
+  onTestFinished(() => shop.close())
+  const { bring, failures } = await serve('mercadolibre', sellerEnv, (text) =>
+    text.replaceAll('https://api.mercadolibre.com', shop.url),
+  )
+  const variation = (id: number, sku: string) => ({ id, sku, price: 1, available_quantity: 1 })
+  shop.publish('MLA1', '', { variations: [variation(11, 'S'), variation(12, 'old')] })
+  await bring(article('S', '10,00', '4'))
+  const [first, second] = shop.listings.get('MLA1')?.variations ?? []
+  Object.assign(first ?? {}, { sku: 'gone' })
+  Object.assign(second ?? {}, { sku: 'S' })
+  await bring(article('S', '10,00', '7'))
+  expect(shop.listings.get('MLA1')?.variations).toMatchObject([
+    { sku: 'gone', available_quantity: 4 },
+    { sku: 'S', available_quantity: 7 },
+  ])
+  expect(await failures()).toEqual([])
+})
+
 test('mercadolibre-warehouses: the stock of one warehouse is set with its version, also after a sale; others stay', async () => {
   const shop = await startMercadoLibre({ ...seller, warehouses: ['100', '200'] })
   onTestFinished(() => shop.close())

@@ -135,6 +135,10 @@ export const deliveryReasons = {
     en: 'the look-up (HTTP {status}) does not have every value of remember',
     es: 'la búsqueda (HTTP {status}) no trajo todos los valores de remember',
   },
+  LOOKUP_DIFFERS: {
+    en: 'the look-up (HTTP {status}) shows another value of remember than the stored one',
+    es: 'la búsqueda (HTTP {status}) trae otro valor de remember que el guardado',
+  },
   NOT_REMEMBERED: {
     en: 'the answer (HTTP {status}) does not have the values of remember[: it {said}]; the item may exist by now',
     es: 'la respuesta (HTTP {status}) no tiene lo que hay que recordar[: {said}]; puede que el ítem ya esté ahí',

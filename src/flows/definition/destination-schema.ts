@@ -289,7 +289,7 @@ function http(context: FlowContext) {
         .prefault(false)
         .meta({
           description:
-            'runs before every change and delete. Its values are for that request only, up to 65,536 characters each',
+            'runs before every change and delete. Its values are for that request only, up to 65,536 characters each. One that `remember` names too is stored, and has to stay the same',
           examples: [true],
         }),
     })

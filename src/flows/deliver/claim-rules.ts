@@ -6,7 +6,7 @@ import type { PendingDelivery } from '../../repositories/flows/deliveries.ts'
 import { destinationIdentity } from '../definition/identity.ts'
 import { foldIdentity } from '../item/fold-identity.ts'
 import { formerKey } from '../item/item.ts'
-import { usedIn, usesWholeBody } from '../mapping/named-values.ts'
+import { namesInAddress, usedIn, usesWholeBody } from '../mapping/named-values.ts'
 import type { DestinationDefinition, HttpDefinition, Remembered } from '../types.ts'
 import { failure, type Outcome, type Tried } from './retry-rules.ts'
 
@@ -128,20 +128,23 @@ export function claimedOutcome(tried: Tried, attempts: number, claimant: Claiman
 }
 
 /**
- * What the delete request names an item by: its key, and the names of remembered values and of the body's fields. Undefined
- * where the whole body names it, or a value that is read for each request, which is not known of other items.
+ * What the delete request names an item by: its key, and the names of remembered values and of the body's fields. A value that
+ * is read for each request and not stored is not known of other items: in headers and body it is the state of the item, such as
+ * its version. Undefined where the address has one, or the whole body names the item.
  */
-function namedByDelete({ delete: remove, find = [] }: HttpDefinition) {
+function namedByDelete({ delete: remove, find = [], remember: stored = {} }: HttpDefinition) {
   if (!remove) return undefined
   if (usesWholeBody(remove)) return undefined
   const { url, body } = remove
-  const [remembered, ofBody] = [usedIn(remove, 'remembered'), usedIn(remove, 'body')]
-  const byKey = url.template.includes('{pk}') || /\bpk\b/.test(body ?? '')
-  if (remembered === 'all' || ofBody === 'all') return undefined
-  if (!byKey && remembered.size + ofBody.size === 0) return undefined
+  const [used, ofBody] = [usedIn(remove, 'remembered'), usedIn(remove, 'body')]
+  if (used === 'all' || ofBody === 'all') return undefined
   const fresh = find.flatMap((one) => (one.fresh ? Object.keys(one.remember ?? {}) : []))
-  if (fresh.some((name) => remembered.has(name))) return undefined
-  return { byKey, remembered: [...remembered].sort(), ofBody: [...ofBody].sort() }
+  const passing = new Set(fresh.filter((name) => !Object.hasOwn(stored, name)))
+  if (namesInAddress(url, 'remembered').some((name) => passing.has(name))) return undefined
+  const remembered = [...used].filter((name) => !passing.has(name)).sort()
+  const byKey = url.template.includes('{pk}') || /\bpk\b/.test(body ?? '')
+  if (!byKey && remembered.length + ofBody.size === 0) return undefined
+  return { byKey, remembered, ofBody: [...ofBody].sort() }
 }
 
 /** Null for a field without a value. */

@@ -13,7 +13,10 @@ import type { Judge } from './http-response.ts'
 export type LookupTemplate = RequestTemplate & {
   /** Values to read from the response; default: the destination's own rules. */
   remember?: RememberedValueRules | undefined
-  /** Requested before every change and delete. The values are for that one request and are not stored. */
+  /**
+   * Requested before every change and delete. The values are for that one request and are not stored, except those that the
+   * destination remembers. These are compared: with another value, what is remembered is another item.
+   */
   fresh?: boolean | undefined
 }
 
@@ -104,6 +107,12 @@ export function compileLookups(
     return { found }
   }
 
+  /** Those that tell which one an item is, such as a variant of a product. */
+  const pickStored = (fresh: Remembered): Remembered =>
+    Object.fromEntries(
+      Object.entries(fresh).filter(([name]) => Object.hasOwn(options.remember ?? {}, name)),
+    )
+
   const refresh = async (job: DeliveryJob, remembered: Remembered, send: SendRequest) => {
     let fresh: Remembered = {}
     for (const step of refreshes) {
@@ -117,8 +126,9 @@ export function compileLookups(
       if (notFoundStatuses.includes(status)) {
         return { failed: gone({ code: 'LOOKUP_GONE', data: { status } }, status) }
       }
-      if (!values) {
-        const why: Reason = { code: 'LOOKUP_INCOMPLETE', data: { status } }
+      if (!values || !agree(values, remembered)) {
+        const code = values ? 'LOOKUP_DIFFERS' : 'LOOKUP_INCOMPLETE'
+        const why: Reason = { code, data: { status } }
         // What was remembered is not this item any more. A search may find it, but a delete takes only what was delivered.
         const isOutdated =
           job.kind === 'upsert' && job.remembered !== undefined && searches.length > 0
@@ -139,9 +149,19 @@ export function compileLookups(
       const remembered = job.remembered ?? found
       if (!remembered || refreshes.length === 0) return { found, remembered }
       const refreshed = await refresh(job, remembered, send)
-      return 'failed' in refreshed ? refreshed : { found, remembered, fresh: refreshed.fresh }
+      if ('failed' in refreshed) return refreshed
+      const { fresh } = refreshed
+      return { found: found && { ...found, ...pickStored(fresh) }, remembered, fresh }
     },
   }
+}
+
+/** Whether values that were just read are those of the same name that are remembered. */
+function agree(values: Remembered, remembered: Remembered): boolean {
+  return Object.entries(values).every(
+    ([name, value]) =>
+      !Object.hasOwn(remembered, name) || String(remembered[name]) === String(value),
+  )
 }
 
 function usesRemembered({ url, headers, body = '' }: RequestTemplate): boolean {

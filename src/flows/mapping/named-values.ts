@@ -20,7 +20,7 @@ export function usedIn(
   { url, headers, body }: HttpRequest,
   root: 'body' | 'remembered',
 ): UsedNames {
-  const names = new Set(placeholdersIn(url.reveal(), root))
+  const names = new Set(namesInAddress(url, root))
   for (const { template } of Object.values(headers)) {
     for (const name of placeholdersIn(template, root)) names.add(name)
   }
@@ -28,6 +28,11 @@ export function usedIn(
   if (inBody === 'all') return 'all'
   for (const name of inBody) names.add(name)
   return names
+}
+
+/** The names under `body` or `remembered` in an address. */
+export function namesInAddress(url: HttpRequest['url'], root: 'body' | 'remembered'): string[] {
+  return placeholdersIn(url.reveal(), root)
 }
 
 /** The names in `{body.name}` or `{remembered.name}` placeholders of a text. */
