@@ -4,6 +4,7 @@ import { settings } from '../../src/app/config-schema.ts'
 import { errorCatalogue } from '../../src/errors/app-error.ts'
 import { type Cause, causes } from '../../src/fleet/causes.ts'
 import { conditions } from '../../src/notifications/notification-conditions.ts'
+import { en } from '../../src/texts/en.ts'
 import { causeRules } from './cause-rules.ts'
 
 export const generated = '`npm run docs:references` writes this page.'
@@ -108,8 +109,8 @@ export function alertsPage(): string {
   const words = Object.keys(causes) as Cause[]
   const own = words.map((cause) => [
     code(cause),
-    causes[cause].en,
-    causes[cause].action === null ? 'none' : code(causes[cause].action ?? ''),
+    en[`fleet.${cause}`],
+    causes[cause] === null ? 'none' : code(causes[cause] ?? ''),
     causeRules[cause],
     notified[conditions[cause]],
   ])

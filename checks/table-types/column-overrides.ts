@@ -24,7 +24,7 @@ export const sharedTypes: Readonly<Record<string, string>> = {
 export const imports = `import type { GeneratedAlways } from 'kysely'
 import type { ClientName } from '../domain/client-name.ts'
 import type { ClosingLine, ClosingTotals } from '../domain/closing.ts'
-import type { StoredReason } from '../domain/flow-reasons.ts'
+import type { StoredReason } from '../texts/reason.ts'
 import type { Net } from '../domain/net-amount.ts'
 import type { Payment, ProviderRefund } from '../domain/order.ts'
 import type { Role } from '../domain/permissions.ts'

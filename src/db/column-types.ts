@@ -1,6 +1,6 @@
 import type { ColumnType, InsertType, SelectType, UpdateType } from 'kysely'
-import type { StoredReason } from '../domain/flow-reasons.ts'
 import type { StoredSum } from '../domain/money.ts'
+import type { StoredReason } from '../texts/reason.ts'
 
 /** A jsonb column: read parsed, written as JSON text, because pg sends a JavaScript array as a PostgreSQL array. */
 export type Json<T> = ColumnType<T, string, string>

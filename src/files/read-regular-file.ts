@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from 'node:fs'
 import { codeOf } from '../domain/error-code.ts'
-import { type Reason, ReasonError } from '../domain/flow-reasons.ts'
+import { type Reason, ReasonError } from '../texts/reason.ts'
 
 /** Why a file is not read. `message` follows the name of the file: `is not a regular file`. */
 export class GuardedFileError extends ReasonError {

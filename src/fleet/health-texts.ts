@@ -1,5 +1,5 @@
-import { fillSentence } from '../domain/fill-sentence.ts'
-import type { Language } from '../domain/language.ts'
+import type { Language } from '../texts/language.ts'
+import { filled } from '../texts/texts.ts'
 import { causes } from './causes.ts'
 import type { Health } from './health-states.ts'
 
@@ -17,7 +17,7 @@ export function messageOf(
       ? lengthInWords(new Date(about.nextTryAt).getTime() - now.getTime(), language)
       : undefined,
   }
-  return fillSentence(causes[cause][language], values)
+  return filled(language, `fleet.${cause}`, values)
 }
 
 const steps = [

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type CamelCase, camelCase } from '../domain/field-names.ts'
-import { type StoredReason, shownReason } from '../domain/flow-reasons.ts'
-import type { Language } from '../domain/language.ts'
+import type { Language } from '../texts/language.ts'
+import { type StoredReason, shownReason } from '../texts/reason.ts'
 
 /** Branded for `Model` alone: in an answer it is text like any other. */
 export const Timestamp = z.iso

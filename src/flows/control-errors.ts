@@ -1,14 +1,14 @@
+import { AppError, type ErrorCode, type ErrorExtra } from '../errors/app-error.ts'
+import type { CompleteFailure } from '../http/error-body.ts'
+import { preferredLanguage } from '../texts/language.ts'
 import {
+  isReasonCode,
   type Reason,
   type ReasonCode,
-  reasonTexts,
   type StoredReason,
   sentenceOf,
   shownReason,
-} from '../domain/flow-reasons.ts'
-import { preferredLanguage } from '../domain/language.ts'
-import { AppError, type ErrorCode, type ErrorExtra } from '../errors/app-error.ts'
-import type { CompleteFailure } from '../http/error-body.ts'
+} from '../texts/reason.ts'
 
 type Options = { cause?: unknown; extra?: ErrorExtra }
 
@@ -49,7 +49,7 @@ export const completeFailure: CompleteFailure = ({ code, details, extra }, accep
 
 /** The reason of an error code. Codes of the payment API that flows cannot cause count as an internal error. */
 export function reasonOfCode(code: ErrorCode): { code: ReasonCode } {
-  return { code: Object.hasOwn(reasonTexts, code) ? (code as ReasonCode) : 'INTERNAL_ERROR' }
+  return { code: isReasonCode(code) ? code : 'INTERNAL_ERROR' }
 }
 
 /** Undefined without a request for Spanish: programs send no language and get English. */

@@ -1,4 +1,4 @@
-import { type Reason, ReasonError } from '../domain/flow-reasons.ts'
+import { type Reason, ReasonError } from '../texts/reason.ts'
 import type { Flow } from './definition/schema.ts'
 
 /** A record from a source: JSON values, and Date where a driver returns one. */

@@ -15,8 +15,9 @@ const detail = z.object({
   message: z.string(),
   why: z
     .object({
-      code: z.string().describe('Why the field is refused; decide by it, never by the text'),
-      data: z.record(z.string(), z.union([z.string(), z.number()])),
+      code: z
+        .enum(['FIELD_MISSING', 'FIELD_UNKNOWN', 'VALUE_WRONG'])
+        .describe('Why the field is refused; decide by it, never by the text'),
       message: z.string().describe('In the language of Accept-Language'),
     })
     .optional()

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
-import type { Reason } from '../domain/flow-reasons.ts'
 import type { Secret } from '../domain/flow-secret.ts'
+import type { Reason } from '../texts/reason.ts'
 
 export type Locale = 'es' | 'en'
 

@@ -1,8 +1,16 @@
 import type { ChargebackState } from '../domain/chargeback.ts'
 import { pointFromCents } from '../domain/money.ts'
 import type { ChargebackRow } from '../repositories/chargebacks/chargeback-queries.ts'
+import { textIn } from '../texts/texts.ts'
 import type { Locale, MessageText, Notification } from './channel.ts'
-import { firstPlaces, oneLine, plainText, toMessages } from './message-parts.ts'
+import {
+  boxName,
+  firstPlaces,
+  localPoint,
+  oneLine,
+  plainText,
+  toMessages,
+} from './message-parts.ts'
 
 /** Charge-backs that were opened, wait for documents or were decided, in the stored form of a message. */
 export type ChargebackMessage = {
@@ -50,79 +58,6 @@ export function composeChargebackMessages(
   )
 }
 
-type Words = {
-  box(client: string, box: string | null): string
-  titles: Record<ChargebackMessage['kind'], (count: number) => string>
-  line(payment: string, caseId: string | null, amount: string | null): string
-  due(time: string): string
-  states: Record<ChargebackState, string>
-  help: Record<ChargebackMessage['kind'], string>
-  look: string
-}
-
-const languages: Record<Locale, Words> = {
-  es: {
-    box: (client, box) => (box === null ? client : `${client}, caja ${box}`),
-    titles: {
-      chargebacks_opened: (count) =>
-        count === 1 ? '1 contracargo nuevo' : `${count} contracargos nuevos`,
-      chargebacks_due: (count) =>
-        count === 1
-          ? '1 contracargo espera documentos'
-          : `${count} contracargos esperan documentos`,
-      chargebacks_decided: (count) =>
-        count === 1 ? '1 contracargo resuelto' : `${count} contracargos resueltos`,
-    },
-    line: (payment, caseId, amount) =>
-      `pago ${payment}${caseId === null ? '' : `, caso ${caseId}`}${amount === null ? '' : `, $ ${amount.replace('.', ',')}`}`,
-    due: (time) => `documentos hasta ${time}`,
-    states: {
-      open: 'abierto',
-      won: 'ganado: el comercio conserva el dinero',
-      lost: 'perdido: el comprador tiene el dinero',
-      unknown: 'sin datos del caso',
-    },
-    help: {
-      chargebacks_opened:
-        'Un comprador desconoció estos pagos en su banco. Mercado Pago retiene el dinero hasta decidir. La venta sigue siendo válida: no la devuelvas.',
-      chargebacks_due:
-        'Subí los documentos de la venta en el panel de Mercado Pago antes del vencimiento. Después no los acepta.',
-      chargebacks_decided: 'Mercado Pago decidió estos casos.',
-    },
-    look: 'Mirá los casos en el panel (/dashboard, Cierres) o con la API:',
-  },
-  en: {
-    box: (client, box) => (box === null ? client : `${client}, box ${box}`),
-    titles: {
-      chargebacks_opened: (count) =>
-        count === 1 ? '1 new charge-back' : `${count} new charge-backs`,
-      chargebacks_due: (count) =>
-        count === 1
-          ? '1 charge-back waits for documents'
-          : `${count} charge-backs wait for documents`,
-      chargebacks_decided: (count) =>
-        count === 1 ? '1 charge-back decided' : `${count} charge-backs decided`,
-    },
-    line: (payment, caseId, amount) =>
-      `payment ${payment}${caseId === null ? '' : `, case ${caseId}`}${amount === null ? '' : `, $ ${amount}`}`,
-    due: (time) => `documents until ${time}`,
-    states: {
-      open: 'open',
-      won: 'won: the shop keeps the money',
-      lost: 'lost: the buyer has the money',
-      unknown: 'case unknown',
-    },
-    help: {
-      chargebacks_opened:
-        'Buyers disputed these payments at their banks. Mercado Pago keeps the money until it decides. The sale stays valid: do not refund it.',
-      chargebacks_due:
-        "Upload the documents of the sale in Mercado Pago's panel before the deadline. Mercado Pago accepts none later.",
-      chargebacks_decided: 'Mercado Pago decided these cases.',
-    },
-    look: 'See the cases on the dashboard (/dashboard, Closings) or with the API:',
-  },
-}
-
 const events = {
   chargebacks_opened: 'chargebacks.opened',
   chargebacks_due: 'chargebacks.documents_due',
@@ -141,21 +76,26 @@ export function chargebackNotification(message: ChargebackMessage): Notification
 }
 
 function textOf({ kind, chargebacks }: ChargebackMessage, locale: Locale): MessageText {
-  const words = languages[locale]
-  const where = firstPlaces(chargebacks.map((one) => words.box(one.client, one.caja_id)))
-  const title = oneLine(`${where}: ${words.titles[kind](chargebacks.length)}`)
+  const where = firstPlaces(chargebacks.map((one) => boxName(one, locale)))
+  const title = oneLine(
+    `${where}: ${textIn(locale, `message.${kind}`, { count: chargebacks.length })}`,
+  )
   const facts = chargebacks.map((one) => {
-    const line = words.line(one.payment_id, one.case_id, one.amount)
-    const time = one.documents_due_at
-    const isWaiting = time !== null && (one.state === 'open' || one.state === 'unknown')
-    const due = isWaiting ? `, ${words.due(`${time.slice(0, 16).replace('T', ' ')} UTC`)}` : ''
-    return oneLine(
-      `${words.box(one.client, one.caja_id)}: ${line}: ${words.states[one.state]}${due}`,
-    )
+    const line = textIn(locale, 'message.chargeback.line', {
+      payment: one.payment_id,
+      case: one.case_id ?? undefined,
+      amount: one.amount === null ? undefined : localPoint(one.amount, locale),
+    })
+    const until = one.documents_due_at
+    const isWaiting = until !== null && (one.state === 'open' || one.state === 'unknown')
+    const time = `${until?.slice(0, 16).replace('T', ' ')} UTC`
+    const due = isWaiting ? `, ${textIn(locale, 'message.chargeback.due', { time })}` : ''
+    const state = textIn(locale, `message.chargeback.state.${one.state}`)
+    return oneLine(`${boxName(one, locale)}: ${line}: ${state}${due}`)
   })
   return {
-    ...plainText(title, [...facts, words.help[kind]]),
-    advice: [words.look],
+    ...plainText(title, [...facts, textIn(locale, `message.${kind}.help`)]),
+    advice: [textIn(locale, 'message.chargeback.look')],
     command: 'GET /chargebacks',
   }
 }

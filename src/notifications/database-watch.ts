@@ -1,6 +1,7 @@
 import type { Database } from '../db/database.ts'
-import { sentenceOf } from '../domain/flow-reasons.ts'
-import type { Channel, Locale, Notification, SendResult } from './channel.ts'
+import { sentenceOf } from '../texts/reason.ts'
+import { textIn } from '../texts/texts.ts'
+import type { Channel, Notification, SendResult } from './channel.ts'
 import { clockTime, messageId, plainText } from './message-parts.ts'
 import { databaseDownMs } from './notification-conditions.ts'
 
@@ -67,22 +68,6 @@ export function createDatabaseWatch(
   }
 }
 
-const languages: Record<Locale, { down: string; help: string; recovered: string; since: string }> =
-  {
-    es: {
-      down: 'La base de datos no guarda nada: no se puede cobrar',
-      help: 'Revisá que la base responda, que no sea una réplica y que tenga espacio en disco.',
-      recovered: 'La base de datos guarda otra vez: se puede cobrar',
-      since: 'Desde',
-    },
-    en: {
-      down: 'The database stores nothing: charges are not possible',
-      help: 'Check that the database answers, is not a standby, and has free disk space.',
-      recovered: 'The database stores data again: charges are possible',
-      since: 'Since',
-    },
-  }
-
 function notificationOf(kind: Kind, since: Date, at: Date): Notification {
   const isDown = kind === 'database'
   const begun = since.toISOString()
@@ -90,9 +75,13 @@ function notificationOf(kind: Kind, since: Date, at: Date): Notification {
     id: messageId('fleet', kind, begun.slice(0, 16)),
     at: at.toISOString(),
     text(locale) {
-      const words = languages[locale]
-      const time = `${words.since}: ${clockTime(begun)}`
-      return isDown ? plainText(words.down, [time, words.help]) : plainText(words.recovered, [time])
+      const time = textIn(locale, 'message.since', { time: clockTime(begun) })
+      return isDown
+        ? plainText(textIn(locale, 'message.database.down'), [
+            time,
+            textIn(locale, 'message.database.help'),
+          ])
+        : plainText(textIn(locale, 'message.database.recovered'), [time])
     },
     event: {
       type: isDown ? 'service.database_down' : 'service.database_recovered',

@@ -1,4 +1,4 @@
-import type { Reason, ReasonCode } from '../domain/flow-reasons.ts'
+import type { Reason, ReasonCode } from '../texts/reason.ts'
 import type { ChannelDefinition, ChannelDeps, Notification, SendResult } from './channel.ts'
 
 type EmailDefinition = Extract<ChannelDefinition, { type: 'email' }>

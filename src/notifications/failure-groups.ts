@@ -1,5 +1,4 @@
 import type { Database, Trx } from '../db/database.ts'
-import type { StoredReason } from '../domain/flow-reasons.ts'
 import { scrub } from '../http/logging.ts'
 import { listOpenDeliveries } from '../repositories/flows/delivery-reports.ts'
 import {
@@ -18,6 +17,7 @@ import {
   takeUncounted,
 } from '../repositories/notifications/failure-queries.ts'
 import { insertMessages } from '../repositories/notifications/message-queries.ts'
+import type { StoredReason } from '../texts/reason.ts'
 import type { FailureContent, FailureExample, FailureMessage } from './failure-message.ts'
 import { messageId } from './message-parts.ts'
 import { type FlowReceiver, type NotifiedFlow, receiverKey } from './receivers.ts'

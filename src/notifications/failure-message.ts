@@ -1,4 +1,5 @@
-import { type StoredReason, sentenceOf } from '../domain/flow-reasons.ts'
+import { type StoredReason, sentenceOf } from '../texts/reason.ts'
+import { textIn } from '../texts/texts.ts'
 import type { Locale, MessageText, Notification } from './channel.ts'
 import { clockTime, oneLine, plainText, testNotification } from './message-parts.ts'
 
@@ -31,55 +32,6 @@ export type FailureContent = { destination: string; since: string } & (
 /** What the receivers of a flow are notified of. */
 export type FailureMessage = FailureContent & { id: string; at: string; flow: string }
 
-type Words = {
-  test(flow: string): [string, string]
-  failed(flow: string, destination: string, count: number): string
-  stillFailed(flow: string, destination: string, count: number): string
-  recovered(flow: string, destination: string): string
-  since(time: string): string
-  counts(failed: number, open: number): string
-  nothingLeft: string
-  recoveredFact(since: string): string
-  retry: string
-}
-
-const languages: Record<Locale, Words> = {
-  es: {
-    test: (flow) => [
-      `Prueba de alertas del flujo ${flow}`,
-      'Este canal recibe las alertas del flujo. No hay nada que hacer.',
-    ],
-    failed: (flow, destination, count) =>
-      `${flow}: ${count === 1 ? '1 entrega falló' : `${count} entregas fallaron`} en ${destination}`,
-    stillFailed: (flow, destination, count) =>
-      `${flow}: ${count === 1 ? 'sigue 1 entrega fallida' : `siguen ${count} entregas fallidas`} en ${destination}`,
-    recovered: (flow, destination) => `${flow}: ${destination} se recuperó`,
-    since: (time) => `Desde: ${time}`,
-    counts: (failed, open) => `Fallas nuevas: ${failed}; sin entregar ahora: ${open}`,
-    nothingLeft: 'Todas se entregaron después: no queda ninguna fallida.',
-    recoveredFact: (since) => `No quedan entregas fallidas. La primera falla fue el ${since}.`,
-    retry:
-      'Corregí la causa y volvé a enviar con «Volver a enviar todo lo fallido» del panel (/admin) o con la API de control:',
-  },
-  en: {
-    test: (flow) => [
-      `Alert test of flow ${flow}`,
-      'This channel receives the alerts of the flow. No action is needed.',
-    ],
-    failed: (flow, destination, count) =>
-      `${flow}: ${count === 1 ? '1 delivery' : `${count} deliveries`} to ${destination} failed`,
-    stillFailed: (flow, destination, count) =>
-      `${flow}: ${count === 1 ? '1 delivery' : `${count} deliveries`} to ${destination} still failed`,
-    recovered: (flow, destination) => `${flow}: ${destination} has recovered`,
-    since: (time) => `Since: ${time}`,
-    counts: (failed, open) => `New failures: ${failed}; not delivered now: ${open}`,
-    nothingLeft: 'All of them were delivered later: no failed delivery is left.',
-    recoveredFact: (since) => `No failed deliveries are left. The first failure was at ${since}.`,
-    retry:
-      'Fix the cause. Then use “Send all that failed again” on the dashboard (/admin), or the control API:',
-  },
-}
-
 const types = {
   deliveries_failed: 'flow.failed',
   deliveries_still_failed: 'flow.failed.reminder',
@@ -109,33 +61,40 @@ export function flowTestNotification(
   message: { id: string; at: string },
 ): Notification {
   const event = { type: 'flow.test', data: { flow } }
-  return testNotification(message, event, (locale) => languages[locale].test(flow))
+  return testNotification(message, event, (locale) => [
+    textIn(locale, 'message.failures.test', { flow }),
+    textIn(locale, 'message.failures.test_fact'),
+  ])
 }
 
 function textOf(message: FailureMessage, locale: Locale): MessageText {
-  const words = languages[locale]
   const { flow, destination } = message
-  const since = clockTime(message.since)
+  const time = clockTime(message.since)
   if (message.kind === 'deliveries_recovered') {
-    return plainText(words.recovered(flow, destination), [words.recoveredFact(since)])
+    return plainText(textIn(locale, 'message.failures.recovered', { flow, destination }), [
+      textIn(locale, 'message.failures.recovered_fact', { time }),
+    ])
   }
   const { open, examples } = message
   const { method, path, body } = retryCall(message)
-  const isNew = message.kind === 'deliveries_failed'
+  const failed = message.kind === 'deliveries_failed' ? message.failed : undefined
   return {
-    title: isNew
-      ? words.failed(flow, destination, message.failed)
-      : words.stillFailed(flow, destination, open),
+    title:
+      failed === undefined
+        ? textIn(locale, 'message.failures.still', { flow, destination, count: open })
+        : textIn(locale, 'message.failures.new', { flow, destination, count: failed }),
     facts: [
-      words.since(since),
-      ...(isNew ? [words.counts(message.failed, open)] : []),
-      ...(open === 0 ? [words.nothingLeft] : []),
+      textIn(locale, 'message.since', { time }),
+      ...(failed === undefined
+        ? []
+        : [textIn(locale, 'message.failures.counts', { failed, open })]),
+      ...(open === 0 ? [textIn(locale, 'message.failures.none_left')] : []),
     ],
     examples: examples.map(({ pk, error, why }) => ({
       pk: oneLine(pk),
       error: oneLine((why && sentenceOf(why, locale)) ?? error),
     })),
-    advice: open === 0 ? [] : [words.retry],
+    advice: open === 0 ? [] : [textIn(locale, 'message.failures.retry')],
     command: open === 0 ? null : `${method} ${path} ${JSON.stringify(body)}`,
   }
 }

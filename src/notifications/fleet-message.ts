@@ -2,8 +2,16 @@ import { actionOf, type Cause, causes } from '../fleet/causes.ts'
 import type { HealthState, Particulars, SubjectKind } from '../fleet/health-states.ts'
 import { messageOf } from '../fleet/health-texts.ts'
 import type { TroubleRow } from '../repositories/notifications/message-queries.ts'
+import { textIn } from '../texts/texts.ts'
 import type { Locale, MessageText, Notification } from './channel.ts'
-import { clockTime, messageId, oneLine, plainText, testNotification } from './message-parts.ts'
+import {
+  boxName,
+  clockTime,
+  messageId,
+  oneLine,
+  plainText,
+  testNotification,
+} from './message-parts.ts'
 import type { FlowReceiver } from './receivers.ts'
 
 /** One part that a message is about, in its state at that time. */
@@ -89,49 +97,6 @@ function concernedOf({ kind, scope, name, state, since, about }: TroubleRow): Co
   }
 }
 
-type Words = {
-  test: [string, string]
-  box(client: string, box: string): string
-  recovered: string
-  was(text: string): string
-  since(time: string): string
-  more(count: number): string
-  dependents(count: number): string
-  look: string
-  lookAtFlow: string
-}
-
-const languages: Record<Locale, Words> = {
-  es: {
-    test: [
-      'Prueba de alertas de los cobros',
-      'Este canal recibe las alertas de cajas, conexiones, Mercado Pago y flujos. No hay nada que hacer.',
-    ],
-    box: (client, box) => `${client}, caja ${box}`,
-    recovered: 'volvió a la normalidad',
-    was: (text) => `Fue: ${text}`,
-    since: (time) => `Desde: ${time}`,
-    more: (count) => `y ${count} más`,
-    dependents: (count) => `Por la misma causa: ${count} más (cajas o flujos)`,
-    look: 'Mirá el estado de todo en el panel (/dashboard) o con la API:',
-    lookAtFlow: 'Mirá el flujo y sus errores en el panel (/admin) o con la API de control:',
-  },
-  en: {
-    test: [
-      'Test of the payment alerts',
-      'This channel receives the alerts of boxes, connections, Mercado Pago and flows. No action is needed.',
-    ],
-    box: (client, box) => `${client}, box ${box}`,
-    recovered: 'is back to normal',
-    was: (text) => `It was: ${text}`,
-    since: (time) => `Since: ${time}`,
-    more: (count) => `and ${count} more`,
-    dependents: (count) => `For the same reason: ${count} more (boxes or flows)`,
-    look: 'See all states on the dashboard (/dashboard) or with the API:',
-    lookAtFlow: 'See the flow and its errors on the dashboard (/admin) or with the control API:',
-  },
-}
-
 /** The message as channels send it. */
 export function fleetNotification(message: FleetMessage): Notification {
   const { id, at, kind } = message
@@ -149,7 +114,10 @@ export function fleetNotification(message: FleetMessage): Notification {
 /** A test message for a receiver of the settings. */
 export function fleetTestNotification(message: { id: string; at: string }): Notification {
   const event = { type: 'fleet.test', data: {} }
-  return testNotification(message, event, (locale) => languages[locale].test)
+  return testNotification(message, event, (locale) => [
+    textIn(locale, 'message.fleet.test'),
+    textIn(locale, 'message.fleet.test_fact'),
+  ])
 }
 
 function dataOf(message: FleetMessage): object {
@@ -173,36 +141,48 @@ function dataOf(message: FleetMessage): object {
 }
 
 function textOf(message: FleetMessage, locale: Locale): MessageText {
-  const words = languages[locale]
   const { subjects, more, dependents } = message
   const isOver = message.kind === 'recovered'
   const about = new Date(message.at)
   const [first, second] = subjects
   const others = subjects.length - 2 + more
   const names = [
-    [first, second].flatMap((one) => (one ? [nameOf(one, words)] : [])).join('; '),
-    ...(others > 0 ? [words.more(others)] : []),
+    [first, second].flatMap((one) => (one ? [nameOf(one, locale)] : [])).join('; '),
+    ...(others > 0 ? [textIn(locale, 'message.fleet.more', { count: others })] : []),
   ].join(' ')
-  const title = oneLine(`${names}: ${isOver ? words.recovered : clause(message, locale)}`)
+  const title = oneLine(
+    `${names}: ${isOver ? textIn(locale, 'message.fleet.recovered') : clause(message, locale)}`,
+  )
   const text = plainText(title, [
     ...subjects.map((one) => {
       const said = sentence(message, one, locale, about)
-      const time = one.since === null ? '' : ` ${words.since(clockTime(one.since))}.`
-      return oneLine(`${nameOf(one, words)}: ${isOver ? words.was(said) : said}${time}`)
+      const time =
+        one.since === null
+          ? ''
+          : ` ${textIn(locale, 'message.since', { time: clockTime(one.since) })}.`
+      return oneLine(
+        `${nameOf(one, locale)}: ${isOver ? textIn(locale, 'message.fleet.was', { text: said }) : said}${time}`,
+      )
     }),
-    ...(more > 0 ? [words.more(more)] : []),
-    ...(dependents > 0 ? [words.dependents(dependents)] : []),
+    ...(more > 0 ? [textIn(locale, 'message.fleet.more', { count: more })] : []),
+    ...(dependents > 0 ? [textIn(locale, 'message.fleet.dependents', { count: dependents })] : []),
   ])
-  return isOver ? text : { ...text, ...lookOf(message, words) }
+  return isOver ? text : { ...text, ...lookOf(message, locale) }
 }
 
 /** Where to see more: for a single flow, its errors. */
-function lookOf({ subjects }: FleetMessage, words: Words): Pick<MessageText, 'advice' | 'command'> {
+function lookOf(
+  { subjects }: FleetMessage,
+  locale: Locale,
+): Pick<MessageText, 'advice' | 'command'> {
   const flows = new Set(subjects.map(flowOf))
   const [flow] = flows
   return flows.size === 1 && flow !== undefined
-    ? { advice: [words.lookAtFlow], command: `GET /errors?flow=${flow}` }
-    : { advice: [words.look], command: 'GET /health/fleet?only=problems' }
+    ? {
+        advice: [textIn(locale, 'message.fleet.look_at_flow')],
+        command: `GET /errors?flow=${flow}`,
+      }
+    : { advice: [textIn(locale, 'message.fleet.look')], command: 'GET /health/fleet?only=problems' }
 }
 
 function flowOf({ kind, scope, name }: Concerned): string | undefined {
@@ -239,10 +219,10 @@ function isKnown(cause: string): cause is keyof typeof causes {
   return Object.hasOwn(causes, cause)
 }
 
-function nameOf({ kind, scope, name }: Concerned, words: Words): string {
+function nameOf({ kind, scope, name }: Concerned, locale: Locale): string {
   switch (kind) {
     case 'box':
-      return words.box(scope, name)
+      return boxName({ client: scope, caja_id: name }, locale)
     case 'connection':
       return scope
     case 'flow':

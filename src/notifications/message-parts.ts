@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { textIn } from '../texts/texts.ts'
 import type { Locale, MessageText, Notification } from './channel.ts'
 
 /** An id that is the same for the same parts. */
@@ -19,6 +20,19 @@ export function oneLine(text: string): string {
 /** `2026-11-21 14:30:05 UTC`. */
 export function clockTime(iso: string): string {
   return `${iso.slice(0, 19).replace('T', ' ')} UTC`
+}
+
+/** A client, or one of its boxes. */
+export function boxName(
+  { client, caja_id: box }: { client: string; caja_id: string | null },
+  locale: Locale,
+): string {
+  return textIn(locale, 'message.box', { client, box: box ?? undefined })
+}
+
+/** An amount with the decimal sign of the language. */
+export function localPoint(point: string, locale: Locale): string {
+  return locale === 'es' ? point.replace('.', ',') : point
 }
 
 /** A text without examples, and without anything to do. */

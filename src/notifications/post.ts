@@ -1,5 +1,5 @@
-import type { Reason } from '../domain/flow-reasons.ts'
 import { type Answer, guardedRequest, RequestFailure } from '../outbound/guarded-request.ts'
+import type { Reason } from '../texts/reason.ts'
 import type { ChannelDeps, SendResult } from './channel.ts'
 
 type Post = {

@@ -1,5 +1,4 @@
 import type { Database } from '../db/database.ts'
-import { sentenceOf } from '../domain/flow-reasons.ts'
 import { withLease } from '../jobs/with-lease.ts'
 import { type BackoffPolicy, backoffMs } from '../outbound/backoff.ts'
 import {
@@ -9,6 +8,7 @@ import {
   markMessageSent,
   postponeMessages,
 } from '../repositories/notifications/message-queries.ts'
+import { sentenceOf } from '../texts/reason.ts'
 import type { Channel, Notification } from './channel.ts'
 import { type ChargebackMessage, chargebackNotification } from './chargeback-message.ts'
 import { type FailureMessage, failureNotification } from './failure-message.ts'

@@ -1,6 +1,6 @@
-import type { Reason } from '../domain/flow-reasons.ts'
 import type { AddressPolicy } from '../outbound/address-class.ts'
 import { createGuardedAgent } from '../outbound/guarded-agent.ts'
+import type { Reason } from '../texts/reason.ts'
 import type { ChannelDefinition, ChannelDeps, Notification } from './channel.ts'
 import { openChannel } from './open-channel.ts'
 

@@ -1,7 +1,16 @@
 import { pointFromCents } from '../domain/money.ts'
 import type { OrphanRow } from '../repositories/unclaimed-payments/unclaimed-queries.ts'
+import { textIn } from '../texts/texts.ts'
 import type { Locale, MessageText, Notification } from './channel.ts'
-import { clockTime, firstPlaces, oneLine, plainText, toMessages } from './message-parts.ts'
+import {
+  boxName,
+  clockTime,
+  firstPlaces,
+  localPoint,
+  oneLine,
+  plainText,
+  toMessages,
+} from './message-parts.ts'
 
 /** Charges without an order, or their outcome, in the stored form of a message. */
 export type UnclaimedMessage = {
@@ -47,52 +56,6 @@ export function composeUnclaimedMessages(
   }))
 }
 
-type Words = {
-  box(client: string, box: string | null): string
-  found(count: number): string
-  settled(count: number): string
-  line(payment: string, amount: string, time: string): string
-  further(reference: string): string
-  states: Record<OrphanRow['state'], string>
-  help: string
-  look: string
-}
-
-const languages: Record<Locale, Words> = {
-  es: {
-    box: (client, box) => (box === null ? client : `${client}, caja ${box}`),
-    found: (count) => (count === 1 ? '1 pago sin venta' : `${count} pagos sin venta`),
-    settled: (count) =>
-      count === 1 ? '1 pago sin venta resuelto' : `${count} pagos sin venta resueltos`,
-    line: (payment, amount, time) => `pago ${payment}, $ ${amount.replace('.', ',')}, ${time}`,
-    further: (reference) => `, otro pago del cobro ${reference}`,
-    states: {
-      open: 'sin resolver',
-      adopted: 'registrado como venta',
-      refunded: 'devuelto',
-      dismissed: 'descartado',
-    },
-    help: 'Mercado Pago tiene estos pagos de una caja y no hay ninguna venta que les corresponda. Por ejemplo: el importe se tecleó en la terminal o el cliente pagó dos veces.',
-    look: 'Registralo como venta, devolvelo o descartalo en el panel (/dashboard, Cierres) o con la API:',
-  },
-  en: {
-    box: (client, box) => (box === null ? client : `${client}, box ${box}`),
-    found: (count) => (count === 1 ? '1 unmatched payment' : `${count} unmatched payments`),
-    settled: (count) =>
-      count === 1 ? '1 unmatched payment settled' : `${count} unmatched payments settled`,
-    line: (payment, amount, time) => `payment ${payment}, $ ${amount}, ${time}`,
-    further: (reference) => `, another payment of the charge ${reference}`,
-    states: {
-      open: 'open',
-      adopted: 'recorded as a sale',
-      refunded: 'refunded',
-      dismissed: 'dismissed',
-    },
-    help: 'Mercado Pago has these payments of a box, and no sale matches them. Examples: the amount was typed into the terminal, or a customer paid twice.',
-    look: 'Record it as a sale, refund it or dismiss it on the dashboard (/dashboard, Closings) or with the API:',
-  },
-}
-
 /** The message as channels send it. */
 export function unclaimedNotification(message: UnclaimedMessage): Notification {
   const { id, at, kind, orphans } = message
@@ -105,22 +68,26 @@ export function unclaimedNotification(message: UnclaimedMessage): Notification {
 }
 
 function textOf({ kind, orphans }: UnclaimedMessage, locale: Locale): MessageText {
-  const words = languages[locale]
   const isOver = kind === 'orphans_settled'
-  const where = firstPlaces(orphans.map((one) => words.box(one.client, one.caja_id)))
-  const howMany = isOver ? words.settled(orphans.length) : words.found(orphans.length)
+  const where = firstPlaces(orphans.map((one) => boxName(one, locale)))
+  const howMany = textIn(locale, isOver ? 'message.unclaimed.settled' : 'message.unclaimed.found', {
+    count: orphans.length,
+  })
   const facts = orphans.map((orphan) => {
-    const line = words.line(orphan.payment_id, orphan.amount, clockTime(orphan.at))
-    const { surplus_of: reference } = orphan
-    const further = reference === undefined ? '' : words.further(reference)
-    const end = isOver ? `: ${words.states[orphan.state]}` : ''
-    return oneLine(`${words.box(orphan.client, orphan.caja_id)}: ${line}${further}${end}`)
+    const line = textIn(locale, 'message.unclaimed.line', {
+      payment: orphan.payment_id,
+      amount: localPoint(orphan.amount, locale),
+      time: clockTime(orphan.at),
+      reference: orphan.surplus_of,
+    })
+    const end = isOver ? `: ${textIn(locale, `message.unclaimed.state.${orphan.state}`)}` : ''
+    return oneLine(`${boxName(orphan, locale)}: ${line}${end}`)
   })
   const title = oneLine(`${where}: ${howMany}`)
   if (isOver) return plainText(title, facts)
   return {
-    ...plainText(title, [...facts, words.help]),
-    advice: [words.look],
+    ...plainText(title, [...facts, textIn(locale, 'message.unclaimed.help')]),
+    advice: [textIn(locale, 'message.unclaimed.look')],
     command: 'GET /orphans?state=open',
   }
 }

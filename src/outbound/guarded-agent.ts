@@ -1,7 +1,7 @@
 import { lookup as resolve } from 'node:dns'
 import { connect, type LookupFunction, type Socket } from 'node:net'
 import { Agent, buildConnector } from 'undici'
-import { ReasonError } from '../domain/flow-reasons.ts'
+import { ReasonError } from '../texts/reason.ts'
 import {
   type AddressClass,
   type AddressPolicy,

@@ -2,7 +2,7 @@ import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import { type Dispatcher, request } from 'undici'
 import { codeOf } from '../domain/error-code.ts'
-import { type Reason, ReasonError } from '../domain/flow-reasons.ts'
+import { type Reason, ReasonError } from '../texts/reason.ts'
 import { RefusedAddressError } from './guarded-agent.ts'
 import { atFirstByte, parseRetryAfter } from './send-attempt.ts'
 

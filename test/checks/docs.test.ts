@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { settings } from '../../src/app/config-schema.ts'
-import { reasonCodes } from '../../src/domain/flow-reasons.ts'
 import { errorCatalogue } from '../../src/errors/app-error.ts'
+import { reasonCodes } from '../../src/texts/reason.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (file: string) => readFileSync(join(root, file), 'utf8')

@@ -62,13 +62,14 @@ const fences: [room: string, never: string[]][] = [
   [repositories, [payments, fleet, jobs, provider, routes, http, flows, notifications, ...top]],
   [http, [repositories, jobs, db, payments, provider, routes, flows, 'src/domain/', ...top]],
   ['src/outbound/', [...everyRoom, 'src/domain/', ...top]],
+  ['src/texts/', [...everyRoom, ...pure, ...top]],
   ['src/files/', [...everyRoom, 'src/domain/', ...top]],
   [db, [...everyRoom.filter((room) => room !== db), ...top]],
   ...pure.map((room): [string, string[]] => [room, [...everyRoom, ...top]]),
 ]
 
-/** Why an address, an answer or a file is refused is a code of the catalogue, wherever it is found out; the other reads a code. */
-const forAll = ['src/domain/flow-reasons.ts', 'src/domain/error-code.ts']
+/** The code of an error of Node.js or of a driver is read wherever one is caught. */
+const forAll = ['src/domain/error-code.ts']
 
 test.each(fences)('%s imports nothing from above', (room, never) => {
   const crossing = imports
@@ -129,7 +130,8 @@ test.each(Object.entries(families))(
 test('a file name stands once in the source', () => {
   // Flows have their own tree.
   const flows = /^src\/flows\//
-  const places = Map.groupBy(sources, ({ file }) => basename(file))
+  const others = sources.filter(({ file }) => !file.startsWith('src/texts/'))
+  const places = Map.groupBy(others, ({ file }) => basename(file))
   const twice = [...places.values()]
     .map((group) => group.map(({ file }) => file))
     .filter((files) => files.length > 1 && !files.every((file) => flows.test(file)))

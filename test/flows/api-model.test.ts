@@ -14,7 +14,7 @@ const schema = z.object({
 })
 
 const at = new Date('2026-11-27T10:00:00.000Z')
-const why = { code: 'TOO_MANY_ALIASES', data: { most: 500 } }
+const why = { code: 'TOO_MANY_RECORDS', data: { most: 500 } }
 
 test('an answer has the field names of its schema, times as text, and reasons in the reader’s language', () => {
   const model = {

@@ -164,7 +164,7 @@ test.each([
     expect([response.statusCode, Object.keys(response.json())]).toEqual([502, ['error', 'why']])
     const { why } = response.json()
     expect([why.code, why.message]).toEqual([
-      'AT_SOURCE',
+      'FILE_UNREADABLE',
       expect.stringMatching(/^origen file: .*broken\.json no es JSON$/),
     ])
     expect(response.json().error).toContain('broken.json')

@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { sentenceOf } from '../../src/domain/flow-reasons.ts'
 import { Secret } from '../../src/domain/flow-secret.ts'
 import { type HttpSettings, openHttpDestination } from '../../src/flows/destinations/http.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
+import { sentenceOf } from '../../src/texts/reason.ts'
 import { clock, job, never } from './destinations-job.ts'
 
 type Call = { method: string; url: string; headers: IncomingMessage['headers']; body: string }

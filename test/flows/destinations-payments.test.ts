@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { sentenceOf } from '../../src/domain/flow-reasons.ts'
 import type { PaymentsOutcome, PaymentsPort } from '../../src/flows/destinations/payments-port.ts'
 import {
   openPaymentsPos,
   openPaymentsStores,
 } from '../../src/flows/destinations/payments-stores.ts'
 import type { DeliveryResult } from '../../src/flows/types.ts'
+import { sentenceOf } from '../../src/texts/reason.ts'
 import { job, never } from './destinations-job.ts'
 
 const location = {

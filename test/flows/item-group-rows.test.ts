@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { sentenceOf } from '../../src/domain/flow-reasons.ts'
 import { groupAll, groupRows } from '../../src/flows/item/group-rows.ts'
 import { invalidRecordReason, type SourceRow } from '../../src/flows/types.ts'
+import { sentenceOf } from '../../src/texts/reason.ts'
 
 type Rules = Parameters<typeof groupRows>[0]
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Reason, sentenceOf } from '../../src/domain/flow-reasons.ts'
 import { createItemReader, joinKey, splitKey } from '../../src/flows/item/item.ts'
+import { type Reason, sentenceOf } from '../../src/texts/reason.ts'
 
 /** A reason whose English sentence has these words. */
 const saying = (words: string) =>

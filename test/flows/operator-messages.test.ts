@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { sentenceOf } from '../../src/domain/flow-reasons.ts'
 import { flowSchema } from '../../src/flows/definition/schema.ts'
 import { judgeSqlError } from '../../src/flows/destinations/sql-errors.ts'
 import { acquireLease, releaseLease } from '../../src/repositories/leases.ts'
+import { sentenceOf } from '../../src/texts/reason.ts'
 import {
   patientFlow,
   startTarget,

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { shownReason } from '../../src/domain/flow-reasons.ts'
 import { pauseByService } from '../../src/flows/control/pauses-and-limits.ts'
 import { failureNotification } from '../../src/notifications/failure-message.ts'
 import {
   readSwitches,
   takeOverPauses,
 } from '../../src/repositories/flows/flow-pauses-and-limits.ts'
+import { shownReason } from '../../src/texts/reason.ts'
 import { openTestDatabase } from '../support/database.ts'
 
 let database: Database

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type ReasonCode, reasonTexts, sentenceOf } from '../../src/domain/flow-reasons.ts'
 import { type ErrorCode, errorCatalogue } from '../../src/errors/app-error.ts'
+import { isReasonCode, type ReasonCode, sentenceOf } from '../../src/texts/reason.ts'
 import { jsonFlow, startTarget, startTestFlows, type TestFlows } from '../support/flows.ts'
 
 /** Refusals of the control API have a sentence in both languages, from the one catalogue of reasons. */
@@ -26,11 +26,11 @@ const ofOthers = new Set<ErrorCode>(['INVITATION_INVALID'])
 test('every error code of the control API has a sentence in both languages', () => {
   expect(thrown.size).toBeGreaterThan(10)
   const codes = [...thrown].filter((code) => !ofOthers.has(code))
-  expect(codes.filter((code) => !Object.hasOwn(reasonTexts, code))).toEqual([])
+  expect(codes.filter((code) => !isReasonCode(code))).toEqual([])
 })
 
 test('the English sentence of an error code is that of the catalogue of errors', () => {
-  const shared = Object.keys(errorCatalogue).filter((code) => Object.hasOwn(reasonTexts, code))
+  const shared = Object.keys(errorCatalogue).filter(isReasonCode)
   expect(shared.length).toBeGreaterThan(10)
   for (const code of shared as (ErrorCode & ReasonCode)[]) {
     expect(sentenceOf({ code }, 'en')).toBe(errorCatalogue[code].text)

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { sentenceOf } from '../../src/domain/flow-reasons.ts'
 import { flowSchema } from '../../src/flows/definition/schema.ts'
 import { findingIn } from '../../src/flows/definition/value-schemas.ts'
 import { plannedAfter } from '../../src/flows/engine/poll-schedule.ts'
+import { sentenceOf } from '../../src/texts/reason.ts'
 
 /** Polls begin at the times of a cron expression in a time zone, also when its clock changes. */
 const at = (text: string) => new Date(text)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { sentenceOf } from '../../src/domain/flow-reasons.ts'
 import { selectProblem } from '../../src/flows/sources/sql-select.ts'
 import type { SqlDialect } from '../../src/flows/sources/sql-text.ts'
+import { sentenceOf } from '../../src/texts/reason.ts'
 import { flowText, problemsOf } from './definition-support.ts'
 import { reachable, readAll, readItem, sqlSource } from './sources-sql-support.ts'
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import type { Reason } from '../../src/domain/flow-reasons.ts'
 import { createGate, type Gate } from '../../src/flows/deliver/sending-gate.ts'
+import type { Reason } from '../../src/texts/reason.ts'
 
 const statusReason = (status: number): Reason => ({ code: 'HTTP_STATUS', data: { status } })
 

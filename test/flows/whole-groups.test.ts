@@ -180,7 +180,7 @@ test('a group ends with its file, and the newer file has the group', async () =>
   ])
   expect((await sync(name)).json()).toEqual({ name, changes: 1 })
   const [error] = (await flows.call('GET', `/errors?flow=${name}`)).json()
-  expect(error).toMatchObject({ pk: 'D', why: { code: 'GROUP_DIFFERS' } })
+  expect(error).toMatchObject({ pk: 'D', why: { code: 'ITEM_UNUSABLE' } })
 })
 
 test('records with the same key and contradicting values send nothing of the item, and the problem names the column', async () => {

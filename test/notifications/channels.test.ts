@@ -1,6 +1,5 @@
 import { Webhook } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Reason, sentenceOf } from '../../src/domain/flow-reasons.ts'
 import type { ChannelDefinition, ChannelDeps } from '../../src/notifications/channel.ts'
 import {
   type FailureMessage,
@@ -10,6 +9,7 @@ import {
 import { openChannel } from '../../src/notifications/open-channel.ts'
 import { testChannels } from '../../src/notifications/test-channels.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
+import { type Reason, sentenceOf } from '../../src/texts/reason.ts'
 import { alertsOf, openHttpReceiver, openMailReceiver, openTarPit } from './receivers.ts'
 
 const variable = (name: string) => `\${env:${name}}`

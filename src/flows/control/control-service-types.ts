@@ -1,4 +1,3 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
 import type { FlowSeen } from '../../fleet/observations.ts'
 import type {
   DelayedDelivery,
@@ -7,6 +6,7 @@ import type {
 import type { FlowActivity } from '../../repositories/flows/flow-pauses-and-limits.ts'
 import type { Poll } from '../../repositories/flows/flow-polls.ts'
 import type { SendStop, StopScope } from '../../repositories/flows/send-stops.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { Model } from '../api-model.ts'
 import type {
   DestinationResponse,

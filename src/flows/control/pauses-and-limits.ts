@@ -1,6 +1,4 @@
 import type { Database, Trx } from '../../db/database.ts'
-import type { Reason, ReasonCode } from '../../domain/flow-reasons.ts'
-import { sentenceOf } from '../../domain/flow-reasons.ts'
 import { forgetBodies } from '../../repositories/flows/asked-deliveries.ts'
 import type { DeliveryTarget } from '../../repositories/flows/deliveries.ts'
 import { resetHashes } from '../../repositories/flows/flow-items.ts'
@@ -19,6 +17,8 @@ import {
   requestForgetting,
   requestFullScan,
 } from '../../repositories/flows/flow-state.ts'
+import type { Reason, ReasonCode } from '../../texts/reason.ts'
+import { sentenceOf } from '../../texts/reason.ts'
 
 /** Pauses of the service that end automatically. An operator's pause replaces them. */
 const passing = ['DEFINITION_MISSING'] as const

@@ -1,5 +1,4 @@
 import type { Db } from '../../db/database.ts'
-import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import {
   type DestinationStateRow,
   listDestinationStates,
@@ -12,6 +11,7 @@ import {
   type SendStop,
   type StopScope,
 } from '../../repositories/flows/send-stops.ts'
+import { type Reason, sentenceOf } from '../../texts/reason.ts'
 import type { Sending } from './control-service-types.ts'
 import { recordAction, type SwitchDeps } from './pauses-and-limits.ts'
 

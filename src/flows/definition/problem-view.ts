@@ -1,5 +1,5 @@
-import { hintOf, type Reason, ReasonError, sentenceOf } from '../../domain/flow-reasons.ts'
-import type { Language } from '../../domain/language.ts'
+import type { Language } from '../../texts/language.ts'
+import { hintOf, type Reason, ReasonError, sentenceOf } from '../../texts/reason.ts'
 import type { FlowProblemView } from '../control/control-service-types.ts'
 import type { PlacedFinding } from './findings.ts'
 

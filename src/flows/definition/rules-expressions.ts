@@ -1,4 +1,4 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 import { compileJsonata } from '../mapping/evaluate-jsonata.ts'
 import { ExpressionError, lineAndColumn } from '../mapping/expression-error.ts'
 import { nearestWord } from './did-you-mean.ts'

@@ -1,5 +1,5 @@
 import { basename, dirname } from 'node:path'
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 import { markerName } from '../sources/file-readiness.ts'
 import { hasPlaceholder } from '../sources/http-body.ts'
 import { rowLimit, selectProblem } from '../sources/sql-select.ts'

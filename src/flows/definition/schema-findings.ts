@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 import { nearestWord } from './did-you-mean.ts'
 import { keyText, type Path, type PathFinding } from './findings.ts'
 import { flowJsonSchema, type JsonSchema, schemasAt, valueAt } from './json-schema.ts'

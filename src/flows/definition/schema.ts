@@ -1,6 +1,6 @@
 import { Cron } from 'croner'
 import { z } from 'zod'
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 import { alertsSchema } from './alert-schema.ts'
 import { destinationSchema } from './destination-schema.ts'
 import type { FlowContext } from './flow-context.ts'

@@ -1,6 +1,6 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
 import { reference, Secret, type SecretPart } from '../../domain/flow-secret.ts'
 import { GuardedFileError } from '../../files/read-regular-file.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { FlowContext } from './flow-context.ts'
 
 /** What is wrong with a value. `hint` is the likely correction, unless the reason already has it. */

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { Path } from './findings.ts'
 import type { LoadedFlow } from './read-flow.ts'
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Secret } from '../../domain/flow-secret.ts'
 import { isTimeZone } from '../../domain/time-zone.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { FlowContext } from './flow-context.ts'
 import { type Finding, resolveReferences } from './secret-references.ts'
 

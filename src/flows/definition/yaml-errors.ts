@@ -1,5 +1,5 @@
 import type { ErrorCode, YAMLError } from 'yaml'
-import type { ReasonCode } from '../../domain/flow-reasons.ts'
+import type { ReasonCode } from '../../texts/reason.ts'
 import type { Finding } from './secret-references.ts'
 
 const codes = {

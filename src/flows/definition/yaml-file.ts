@@ -10,7 +10,7 @@ import {
   type Pair,
   parseDocument,
 } from 'yaml'
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 import { keyText, type Path, type PathFinding, type PlacedFinding } from './findings.ts'
 import type { Finding } from './secret-references.ts'
 import { yamlFinding } from './yaml-errors.ts'

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Reason } from '../../domain/flow-reasons.ts'
 import type { SendPermit } from '../../outbound/outbound.ts'
 import { mayBeThere, type PendingDelivery } from '../../repositories/flows/deliveries.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { FlowTrace } from '../flow-trace.ts'
 import { itemKey, splitKey } from '../item/item.ts'
 import type {

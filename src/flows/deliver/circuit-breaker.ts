@@ -1,4 +1,4 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 
 /**
  * What an attempt says about the receiver. `throttled`: it works, but got too many requests (429). `unknown`: the

@@ -1,6 +1,5 @@
 import type { Database } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
-import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { Leader } from '../../jobs/leader.ts'
 import type { DeliveryTarget } from '../../repositories/flows/deliveries.ts'
 import {
@@ -8,6 +7,7 @@ import {
   writeDestinationState,
 } from '../../repositories/flows/destination-states.ts'
 import { notifyDeliveries } from '../../repositories/flows/flow-events.ts'
+import { sentenceOf } from '../../texts/reason.ts'
 import type { QueueLog } from './delivery-worker.ts'
 import type { Gate, GateState } from './sending-gate.ts'
 

@@ -1,5 +1,4 @@
 import type { Database, Db } from '../../db/database.ts'
-import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { Leader } from '../../jobs/leader.ts'
 import { LeaseLostError } from '../../jobs/with-lease.ts'
 import { longestRetryAfterMs } from '../../outbound/backoff.ts'
@@ -16,6 +15,7 @@ import {
   type PendingDelivery,
 } from '../../repositories/flows/deliveries.ts'
 import { walkDue } from '../../repositories/flows/due-deliveries.ts'
+import { sentenceOf } from '../../texts/reason.ts'
 import { destinationForms } from '../definition/definition-hash.ts'
 import { destinationIdentity } from '../definition/identity.ts'
 import type { Flow } from '../definition/schema.ts'

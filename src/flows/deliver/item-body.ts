@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { KeptBody } from '../../db/column-types.ts'
-import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
 import { canonicalJson, isRecord } from '../../domain/json.ts'
+import { type Reason, ReasonError } from '../../texts/reason.ts'
 import type { Flow } from '../definition/schema.ts'
 import { convertField } from '../mapping/convert-field-types.ts'
 import { excerpt, shorten } from '../mapping/excerpt.ts'

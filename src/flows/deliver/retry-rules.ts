@@ -1,7 +1,7 @@
 import type { KeptBody } from '../../db/column-types.ts'
-import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
 import { backoffMs, retryAfterMs } from '../../outbound/backoff.ts'
 import type { ItemClaim } from '../../repositories/flows/claims.ts'
+import { keptReason, type Reason } from '../../texts/reason.ts'
 import type { AttemptNote } from '../flow-trace.ts'
 import type { DeliveryJob, DeliveryResult, DestinationDefinition, Remembered } from '../types.ts'
 import type { AttemptReport } from './circuit-breaker.ts'

@@ -1,11 +1,11 @@
 import type { Database } from '../../db/database.ts'
-import type { Reason } from '../../domain/flow-reasons.ts'
 import {
   concerns,
   listSendStops,
   type SendStop,
   stopChannel,
 } from '../../repositories/flows/send-stops.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { DestinationDefinition } from '../types.ts'
 import { type AttemptReport, type Breaker, createBreaker, neverOpen } from './circuit-breaker.ts'
 import type { QueueLog } from './delivery-worker.ts'

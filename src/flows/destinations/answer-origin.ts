@@ -1,5 +1,5 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Answer } from '../../outbound/guarded-request.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { HttpDefinition } from '../types.ts'
 import { isHtmlPage, jsonOf } from './http-text.ts'
 

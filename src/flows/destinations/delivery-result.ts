@@ -1,4 +1,4 @@
-import { kindOf, type Reason } from '../../domain/flow-reasons.ts'
+import { kindOf, type Reason } from '../../texts/reason.ts'
 import type { DeliveryResult } from '../types.ts'
 
 type Failure = Extract<DeliveryResult, { ok: false }>

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
-import type { ReasonValue } from '../../domain/flow-reasons.ts'
 import { dayIn } from '../../domain/time-zone.ts'
 import type { Fence } from '../../files/fence.ts'
 import { GuardedFileError } from '../../files/read-regular-file.ts'
 import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
+import type { TextValue } from '../../texts/texts.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
 import { postponed, refused, withheld } from './delivery-result.ts'
 import { appendLines, readFirstLine } from './file-appender.ts'
@@ -68,7 +68,7 @@ export function openFileDestination(settings: FileSettings): Destination {
       })
     } catch (error) {
       // A failure of a disk or folder affects every item, and an operator can repair it.
-      const said: ReasonValue | undefined =
+      const said: TextValue | undefined =
         error instanceof GuardedFileError
           ? { code: 'IT', data: { what: error.why } }
           : codeOfSystemError(error)

@@ -1,6 +1,6 @@
-import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
 import { isRecord } from '../../domain/json.ts'
 import type { Answer } from '../../outbound/guarded-request.ts'
+import { type Reason, ReasonError } from '../../texts/reason.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError, shortReason } from '../mapping/expression-error.ts'

@@ -1,5 +1,5 @@
-import { ReasonError } from '../../domain/flow-reasons.ts'
 import { isRecord } from '../../domain/json.ts'
+import { ReasonError } from '../../texts/reason.ts'
 
 /** No request can be built: a value does not fit the template, or the body does not fit its format. */
 export class TemplateError extends ReasonError {}

@@ -1,5 +1,5 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Answer } from '../../outbound/guarded-request.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { DeliveryJob, DeliveryResult, Remembered } from '../types.ts'
 import { gone, postponed, refused } from './delivery-result.ts'
 import {

@@ -1,5 +1,5 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Answer } from '../../outbound/guarded-request.ts'
+import type { Reason } from '../../texts/reason.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError, shortReason } from '../mapping/expression-error.ts'
 import type { Remembered } from '../types.ts'

@@ -1,7 +1,7 @@
 import { createHmac, hash } from 'node:crypto'
-import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Secret } from '../../domain/flow-secret.ts'
 import type { RequestMethod } from '../../outbound/guarded-request.ts'
+import type { Reason } from '../../texts/reason.ts'
 import { withoutVersions } from '../definition/identity.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError, shortReason } from '../mapping/expression-error.ts'

@@ -1,6 +1,6 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Answer } from '../../outbound/guarded-request.ts'
 import { isPassingStatus } from '../../outbound/retry-decision.ts'
+import type { Reason } from '../../texts/reason.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import type { Reason } from '../../domain/flow-reasons.ts'
 import {
   type Answer,
   guardedRequest,
   orAborted,
   RequestFailure,
 } from '../../outbound/guarded-request.ts'
+import type { Reason } from '../../texts/reason.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { maskSecrets, secretsOf } from '../net/mask-secrets.ts'
 import { type OAuthSettings, openTokens, TokenBlockedError } from '../oauth/access-tokens.ts'

@@ -1,4 +1,4 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 
 /** The result of a payment-side call. `why` contains no secret. */
 export type PaymentsOutcome =

@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import type { Reason, ReasonValue } from '../../domain/flow-reasons.ts'
 import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
+import type { Reason } from '../../texts/reason.ts'
+import type { TextValue } from '../../texts/texts.ts'
 import { valueAt } from '../definition/json-schema.ts'
 import { findingsOf } from '../definition/schema-findings.ts'
 import { findingMessage } from '../definition/value-schemas.ts'
@@ -86,7 +87,7 @@ function reasonOf(issue: z.core.$ZodIssue, body: unknown): Reason {
   return findingsOf(issue, body, [])[0]?.why ?? { code: 'NOT_VALID', data: { said: issue.message } }
 }
 
-function shown(value: unknown): ReasonValue {
+function shown(value: unknown): TextValue {
   if (typeof value === 'object' || value === undefined) {
     const keys = Object.keys(asObject(value) ?? {})
     if (keys.length === 0) return kindOfMade(value)

@@ -1,9 +1,9 @@
 import pg from 'pg'
 import { ConnectionFileError } from '../../db/connection-files.ts'
 import { codeOf } from '../../domain/error-code.ts'
-import type { databaseReasons } from '../../domain/flow-reasons/databases-reasons.ts'
-import type { Reason } from '../../domain/flow-reasons.ts'
 import { RefusedAddressError } from '../../outbound/guarded-agent.ts'
+import type { databases } from '../../texts/en/databases.ts'
+import type { Reason } from '../../texts/reason.ts'
 import { OwnDatabaseError } from '../net/postgres-connection.ts'
 import type { DeliveryResult } from '../types.ts'
 import { postponed, refused } from './delivery-result.ts'
@@ -66,7 +66,7 @@ function judge(driver: SqlDriver, error: unknown, columns: readonly string[]): F
 
 /** Reason codes with the SQLSTATE or number of an error, and the column or constraint where known. */
 type SqlCode = Exclude<
-  keyof typeof databaseReasons,
+  keyof typeof databases,
   | 'OWN_DATABASE'
   | 'ROW_LOOKS_ALIKE'
   | 'CONNECTION_FILE'

@@ -1,4 +1,4 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { DeliveryJob } from '../types.ts'
 import { asObject, kindOfMade } from './delivery-result.ts'
 import type { SqlColumns, SqlRow, SqlTarget, SqlValue } from './sql-statements.ts'

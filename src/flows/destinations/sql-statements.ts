@@ -1,5 +1,5 @@
-import { ReasonError } from '../../domain/flow-reasons.ts'
 import { isUuid } from '../../domain/uuid.ts'
+import { ReasonError } from '../../texts/reason.ts'
 import type { DestinationDefinition } from '../types.ts'
 
 export type SqlDriver = SqlTarget['driver']

@@ -1,4 +1,4 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 import { foldIdentity } from '../item/fold-identity.ts'
 import { connectionLimit } from '../net/connection-limit.ts'
 import { refuseMetadataHost } from '../net/database-host.ts'

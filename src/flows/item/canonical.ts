@@ -1,4 +1,4 @@
-import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
+import { type Reason, ReasonError } from '../../texts/reason.ts'
 import { estimateJsonSize } from '../mapping/json-size.ts'
 import { UnreadableValue } from '../types.ts'
 import { isoText } from './exact-time.ts'

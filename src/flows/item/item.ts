@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { Flow } from '../definition/schema.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'

@@ -1,4 +1,4 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { fieldTypes } from '../definition/destination-schema.ts'
 import { ExactTime, isoText } from '../item/exact-time.ts'
 

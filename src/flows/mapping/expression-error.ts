@@ -1,4 +1,4 @@
-import { type Reason, ReasonError, withTexts } from '../../domain/flow-reasons.ts'
+import { type Reason, ReasonError, withTexts } from '../../texts/reason.ts'
 import { shorten } from './excerpt.ts'
 
 /**

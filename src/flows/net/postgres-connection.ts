@@ -1,6 +1,6 @@
 import type { ClientConfig } from 'pg'
 import { parse } from 'pg-connection-string'
-import { ReasonError } from '../../domain/flow-reasons.ts'
+import { ReasonError } from '../../texts/reason.ts'
 
 /** What a database says of itself after connecting. Equal only for the same database of the same server. */
 export type DatabaseIdentity = {

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
-import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
 import { sameSecret } from '../../domain/secret-hash.ts'
+import { type Reason, ReasonError } from '../../texts/reason.ts'
 import type { HttpDefinition } from '../types.ts'
 import type { GrantKeeper } from './refresh-token-grants.ts'
 import { type OAuthClient, requestToken } from './token-request.ts'

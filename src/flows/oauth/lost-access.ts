@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 import type { Db } from '../../db/database.ts'
-import type { Reason } from '../../domain/flow-reasons.ts'
 import type { AccessLost } from '../../fleet/observations.ts'
 import { type GrantRow, listLostGrants } from '../../repositories/flows/oauth-grants.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { OAuthSettings } from './access-tokens.ts'
 

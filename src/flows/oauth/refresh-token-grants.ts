@@ -1,6 +1,5 @@
 import type { Database } from '../../db/database.ts'
 import { DecryptionError, type Encryption } from '../../domain/encryption.ts'
-import { sentenceOf } from '../../domain/flow-reasons.ts'
 import { sameSecret } from '../../domain/secret-hash.ts'
 import { withLease } from '../../jobs/with-lease.ts'
 import { RequestFailure } from '../../outbound/guarded-request.ts'
@@ -16,6 +15,7 @@ import {
   renewGrant,
   useGrant,
 } from '../../repositories/flows/oauth-grants.ts'
+import { sentenceOf } from '../../texts/reason.ts'
 import {
   type OAuthSettings,
   TokenBlockedError,

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
-import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
 import { guardedRequest } from '../../outbound/guarded-request.ts'
 import { isPassingStatus } from '../../outbound/retry-decision.ts'
+import { type Reason, ReasonError } from '../../texts/reason.ts'
 import { isHtmlPage, jsonOf } from '../destinations/http-text.ts'
 import type { HttpDefinition } from '../types.ts'
 

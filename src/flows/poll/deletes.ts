@@ -1,6 +1,5 @@
 import type { StoredQuestion } from '../../db/column-types.ts'
 import type { Db, Trx } from '../../db/database.ts'
-import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
 import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
 import { deletedHash } from '../../repositories/flows/deliveries.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-errors.ts'
@@ -31,6 +30,7 @@ import {
   listRemovedDestinations,
   notePendingDeletes,
 } from '../../repositories/flows/pending-deletes.ts'
+import { keptReason, type Reason } from '../../texts/reason.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { keyRecord } from '../item/item.ts'

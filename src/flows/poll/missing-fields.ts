@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Reason } from '../../domain/flow-reasons.ts'
 import type { FlowStateChange, FlowStateRow } from '../../repositories/flows/flow-state.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { compileJsonata } from '../mapping/evaluate-jsonata.ts'

@@ -1,6 +1,5 @@
 import type { Database, Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
-import type { Reason } from '../../domain/flow-reasons.ts'
 import { type HeldLease, LeaseLostError, underLease } from '../../jobs/with-lease.ts'
 import { askDeliveries, keepForDeletes } from '../../repositories/flows/asked-deliveries.ts'
 import { recordChanges, recordNewItems } from '../../repositories/flows/deliveries.ts'
@@ -13,6 +12,7 @@ import {
   upsertHashes,
 } from '../../repositories/flows/flow-items.ts'
 import { saveProgress } from '../../repositories/flows/flow-state.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Item, ItemChange, SourceWarning } from '../types.ts'
 import type { Comparison, ComparedBatch as Differing } from './compare-destinations.ts'

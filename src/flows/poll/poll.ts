@@ -1,4 +1,3 @@
-import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
 import {
   type HeldLease,
   type LeaseDeps,
@@ -20,6 +19,7 @@ import {
   storeComparison,
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
+import { keptReason, type Reason } from '../../texts/reason.ts'
 import { pauseByService } from '../control/pauses-and-limits.ts'
 import { type FormPart, itemRulesOf } from '../definition/definition-hash.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'

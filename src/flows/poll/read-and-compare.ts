@@ -1,5 +1,5 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
 import { unreadHash } from '../../repositories/flows/flow-items.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { type FileStart, groupedRecords } from '../item/group-rows.ts'
 import { shorten } from '../mapping/excerpt.ts'

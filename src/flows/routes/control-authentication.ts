@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify'
-import type { Reason } from '../../domain/flow-reasons.ts'
 import { mayCallControl, maySeeFlows, type Person } from '../../domain/permissions.ts'
 import { sameSecret } from '../../domain/secret-hash.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { createFailureLimit } from '../../http/auth-failure-limit.ts'
 import { callerAddress } from '../../http/connections.ts'
 import type { HttpServer } from '../../http/create-server.ts'
+import type { Reason } from '../../texts/reason.ts'
 import { controlError } from '../control-errors.ts'
 
 export type ControlAccess = {

@@ -1,12 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Registry } from 'prom-client'
 import type { Database } from '../../db/database.ts'
-import { type StoredReason, sentenceOf, shownReason } from '../../domain/flow-reasons.ts'
-import { type Language, preferredLanguage } from '../../domain/language.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { PlainErrorBody } from '../../http/error-body.ts'
 import type { StreamLimits } from '../../http/event-stream.ts'
+import { type Language, preferredLanguage } from '../../texts/language.ts'
+import { type StoredReason, sentenceOf, shownReason } from '../../texts/reason.ts'
 import type {
   ControlService,
   FlowProblemView,

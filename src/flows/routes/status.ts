@@ -1,9 +1,10 @@
-import type { Language } from '../../domain/language.ts'
 import { deriveFlow } from '../../fleet/flow-health.ts'
 import type { Health } from '../../fleet/health-states.ts'
 import { messageOf } from '../../fleet/health-texts.ts'
 import { buildInfo } from '../../http/build-info.ts'
 import type { HttpServer } from '../../http/create-server.ts'
+import type { Language } from '../../texts/language.ts'
+import { shownReason } from '../../texts/reason.ts'
 import { toWire } from '../api-model.ts'
 import type { FlowStatus } from '../control/control-service-types.ts'
 import { prometheusText, wantsPrometheus } from '../flow-metrics.ts'
@@ -27,7 +28,10 @@ import {
 } from './control-schemas.ts'
 
 /** The status with the code of its reason, which the page reads. */
-const withCode = (status: FlowStatus) => ({ ...status, code: status.why?.code ?? null })
+const withCode = (status: FlowStatus) => ({
+  ...status,
+  code: shownReason(status.why, 'en')?.code ?? null,
+})
 
 function healthOf(health: Health | undefined, language: Language, at: Date) {
   return health ? { ...health, message: messageOf(health, language, at) } : null

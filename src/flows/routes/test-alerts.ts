@@ -1,5 +1,5 @@
-import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { HttpServer } from '../../http/create-server.ts'
+import { sentenceOf } from '../../texts/reason.ts'
 import { toWire } from '../api-model.ts'
 import { actorOf, type ControlDeps, forFlow, languageOf } from './control-deps.ts'
 import { FlowParams, TestAlertsResponse } from './control-schemas.ts'

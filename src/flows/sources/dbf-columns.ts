@@ -1,4 +1,4 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 import { SourceError, type SourceRow, UnreadableValue } from '../types.ts'
 import { dateOf } from './file-fixed.ts'
 

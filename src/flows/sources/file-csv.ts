@@ -1,6 +1,6 @@
 import { pipeline, Readable } from 'node:stream'
 import { CsvError, parse } from 'csv-parse'
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 import { SourceError, type SourceRow, UnreadableValue } from '../types.ts'
 import { type Backslash, plainQuotes } from './file-csv-quotes.ts'
 import { maxColumns, maxRecordCharacters } from './record-limits.ts'

@@ -1,5 +1,5 @@
-import { kindOf, type Reason } from '../../domain/flow-reasons.ts'
 import { isRecord } from '../../domain/json.ts'
+import { kindOf, type Reason } from '../../texts/reason.ts'
 import { invalidRecord, SourceError, type SourceRow } from '../types.ts'
 import { parseJsonIncrementally } from './json-incremental.ts'
 import { maxRecordCharacters } from './record-limits.ts'

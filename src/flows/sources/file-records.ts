@@ -1,4 +1,4 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { Flow } from '../definition/schema.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import { csvRecords } from './file-csv.ts'

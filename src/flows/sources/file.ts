@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
+import { type Reason, sentenceOf } from '../../texts/reason.ts'
 import { unendedAfterMs } from '../definition/file-source-schema.ts'
 import type { Flow } from '../definition/schema.ts'
 import { createKeySet, type KeySet } from '../poll/key-set.ts'

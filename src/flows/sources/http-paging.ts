@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { kindOf } from '../../domain/flow-reasons.ts'
 import { isRecord } from '../../domain/json.ts'
+import { kindOf } from '../../texts/reason.ts'
 import type { Flow } from '../definition/schema.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { createKeySet } from '../poll/key-set.ts'

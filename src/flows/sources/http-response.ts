@@ -1,5 +1,4 @@
 import type { Agent } from 'undici'
-import { type Reason, withTexts } from '../../domain/flow-reasons.ts'
 import { isRecord } from '../../domain/json.ts'
 import {
   type GuardedAnswer,
@@ -8,6 +7,7 @@ import {
   RequestFailure,
 } from '../../outbound/guarded-request.ts'
 import { decideRetry, isPassingStatus, type RetryPolicy } from '../../outbound/retry-decision.ts'
+import { type Reason, withTexts } from '../../texts/reason.ts'
 import { describeRefusal } from '../destinations/http-text.ts'
 import { maskSecrets } from '../net/mask-secrets.ts'
 import { TokenBlockedError, type Tokens } from '../oauth/access-tokens.ts'

@@ -5,8 +5,8 @@ import {
   TokenParserError,
   TokenType,
 } from '@streamparser/json'
-import { ReasonError } from '../../domain/flow-reasons.ts'
 import { exactNumber, parseExactJson } from '../../domain/json.ts'
+import { ReasonError } from '../../texts/reason.ts'
 import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
 
 /** Up to this length JSON.parse is used: 2 to 8 ms, less than half the time of the streaming parser. */

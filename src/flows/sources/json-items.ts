@@ -1,5 +1,5 @@
-import { kindOf, type Reason } from '../../domain/flow-reasons.ts'
 import { isRecord } from '../../domain/json.ts'
+import { kindOf, type Reason } from '../../texts/reason.ts'
 import { invalidRecord, invalidRecordReason, SourceError, type SourceRow } from '../types.ts'
 
 /** The value at `path` (names joined by dots; the whole document without a path); undefined when a name is missing. */

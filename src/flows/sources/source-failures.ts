@@ -1,6 +1,6 @@
 import { codeOf } from '../../domain/error-code.ts'
-import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
 import type { AppError } from '../../errors/app-error.ts'
+import { type Reason, ReasonError } from '../../texts/reason.ts'
 import { controlErrorWithReason } from '../control-errors.ts'
 import { maskSecrets } from '../net/mask-secrets.ts'
 import { SourceError } from '../types.ts'

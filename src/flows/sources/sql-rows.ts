@@ -1,6 +1,6 @@
-import { ReasonError } from '../../domain/flow-reasons.ts'
 import { parseExactJson } from '../../domain/json.ts'
 import type { WallClock } from '../../domain/time-zone.ts'
+import { ReasonError } from '../../texts/reason.ts'
 import { ExactTime } from '../item/exact-time.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import { maxRecordCharacters } from './record-limits.ts'

@@ -1,4 +1,4 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 import { type SqlDialect, scanSql } from './sql-text.ts'
 
 /**

@@ -1,6 +1,6 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Secret } from '../../domain/flow-secret.ts'
 import { wallClockOf } from '../../domain/time-zone.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { Flow } from '../definition/schema.ts'
 import { connectionLimit } from '../net/connection-limit.ts'
 import { refuseMetadataHost } from '../net/database-host.ts'

@@ -1,4 +1,4 @@
-import { ReasonError } from '../../domain/flow-reasons.ts'
+import { ReasonError } from '../../texts/reason.ts'
 
 export type XmlAttribute = { local: string; uri: string; value: string }
 

@@ -1,4 +1,4 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import { maxRecordCharacters } from './record-limits.ts'
 import { createXmlParser, type XmlTag } from './xml-parser.ts'

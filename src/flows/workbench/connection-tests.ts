@@ -1,7 +1,7 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
 import { addressPolicyOf } from '../../outbound/address-class.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import { guardedRequest } from '../../outbound/guarded-request.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { FlowContext } from '../definition/flow-context.ts'
 import type { Connection } from '../definition/named-connections.ts'
 import { fenceOf } from '../definition/reach.ts'

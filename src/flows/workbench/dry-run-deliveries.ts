@@ -1,6 +1,6 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
 import { addressPolicyOf } from '../../outbound/address-class.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { Model } from '../api-model.ts'
 import { destinationIdentity } from '../definition/identity.ts'
 import type { Flow } from '../definition/schema.ts'

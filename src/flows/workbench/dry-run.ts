@@ -1,4 +1,4 @@
-import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../texts/reason.ts'
 import type { Model } from '../api-model.ts'
 import type { LoadedFlow } from '../definition/load-flow-files.ts'
 import type { DestinationContext } from '../destinations/destination-context.ts'

@@ -1,5 +1,4 @@
 import type { ClientName } from '../../domain/client-name.ts'
-import { type Language, preferredLanguage } from '../../domain/language.ts'
 import { longestOrderMs } from '../../domain/order.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
@@ -10,6 +9,8 @@ import {
   findOrderOfAnyClient,
   type OrderRow,
 } from '../../repositories/orders/order-queries.ts'
+import { preferredLanguage } from '../../texts/language.ts'
+import { textIn } from '../../texts/texts.ts'
 import { withAccess } from '../connection/oauth-tokens.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { type RequestContext, within } from '../operations/request-context.ts'
@@ -161,34 +162,11 @@ async function findBusyCause(
   }
 }
 
-/** The texts for the cashier about a busy terminal; `own` is an order of this client. */
-const busyTexts: Record<BusyCause['kind'] | 'own', Readonly<Record<Language, string>>> = {
-  own: {
-    es: 'La terminal tiene otro cobro. Terminalo o anulalo y cobrá de nuevo.',
-    en: 'The terminal has another charge. Finish or cancel it, then charge again.',
-    pt: 'A maquininha tem outra cobrança. Termine ou cancele e cobre de novo.',
-  },
-  other_application: {
-    es: 'La terminal está ocupada por un cobro de otro programa. Terminalo o anulalo en ese programa o en la terminal, y cobrá de nuevo.',
-    en: 'The terminal is busy with a charge of another program. Finish or cancel it in that program or on the terminal, then charge again.',
-    pt: 'A maquininha está ocupada por uma cobrança de outro programa. Termine ou cancele nesse programa ou na maquininha, e cobre de novo.',
-  },
-  print: {
-    es: 'La terminal está ocupada: tiene una impresión pendiente o un cobro de otro programa. Esperá a que termine o mirá la pantalla, y cobrá de nuevo.',
-    en: 'The terminal is busy: it has a pending print, or a charge of another program. Wait until it ends or look at its screen, then charge again.',
-    pt: 'A maquininha está ocupada: tem uma impressão pendente ou uma cobrança de outro programa. Espere terminar ou olhe a tela, e cobre de novo.',
-  },
-  unknown: {
-    es: 'La terminal está ocupada con una operación que no es de esta caja. Mirá la pantalla, terminala ahí y cobrá de nuevo.',
-    en: 'The terminal is busy with an operation of another program. Look at its screen, finish it there, then charge again.',
-    pt: 'A maquininha está ocupada por algo que não saiu deste caixa. Olhe a tela, termine ali e cobre de novo.',
-  },
-}
-
+/** The text for the cashier about a busy terminal; `own` is an order of this client. */
 function adviseOnBusy(cause: BusyCause['kind'] | 'own') {
   const action: CashierAction = 'look_at_terminal'
   return (acceptLanguage: string | undefined) => ({
-    message: busyTexts[cause][preferredLanguage(acceptLanguage)],
+    message: textIn(preferredLanguage(acceptLanguage), `busy.${cause}`),
     action,
   })
 }

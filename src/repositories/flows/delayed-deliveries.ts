@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
-import type { StoredReason } from '../../domain/flow-reasons.ts'
+import type { StoredReason } from '../../texts/reason.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 
 /**

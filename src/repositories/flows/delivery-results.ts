@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { KeptBody } from '../../db/column-types.ts'
 import type { Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
-import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
+import { type Reason, sentenceOf } from '../../texts/reason.ts'
 import type { ItemClaim } from './claims.ts'
 import { type DeliveryTarget, noBody } from './deliveries.ts'
 

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database, Trx } from '../../db/database.ts'
-import type { ReasonCode, StoredReason } from '../../domain/flow-reasons.ts'
+import { publishedCode, reasonsOfCode } from '../../texts/published-codes.ts'
+import type { ReasonCode, StoredReason } from '../../texts/reason.ts'
 import { type DeliveryPlace, deliveryPages } from './key-order.ts'
 
 export type FailureGroup = {
@@ -46,7 +47,7 @@ export function failureParts(
 }
 
 /**
- * Groups the failed deliveries of a flow by the code of their reason and the status. The largest group comes first. `rows` is
+ * Groups the failed deliveries of a flow by the published code of their reason and the status. The largest group comes first. `rows` is
  * the number of rows read, `limit` per statement.
  */
 export async function groupFailures(
@@ -59,7 +60,7 @@ export async function groupFailures(
   for await (const rows of deliveryPages(database, limit, (page) => failureParts(flow, page))) {
     for (const { code, lastPk, scanned, ...part } of rows) {
       read += scanned
-      const key = JSON.stringify([part.destination, code, part.status])
+      const key = JSON.stringify([part.destination, code && publishedCode(code), part.status])
       const known = groups.get(key)
       if (known) {
         known.items += part.items
@@ -80,7 +81,7 @@ export type FailedFilter = {
   pk?: string | undefined
   /** The exact error text. */
   error?: string | undefined
-  /** The code of the reason. */
+  /** The published code of the reason. */
   code?: string | undefined
   /** null: without a status. */
   status?: number | null | undefined
@@ -90,7 +91,7 @@ export type FailedFilter = {
 function isOfGroup({ error, code, status }: FailedFilter): RawBuilder<boolean> {
   return sql<boolean>`(true
     ${error === undefined ? sql`` : sql`and last_error = ${error}`}
-    ${code === undefined ? sql`` : sql`and why->>'code' = ${code}`}
+    ${code === undefined ? sql`` : sql`and why->>'code' = any(${reasonsOfCode(code)}::text[])`}
     ${status === undefined ? sql`` : sql`and last_status is not distinct from ${status}::int`})`
 }
 

@@ -4,7 +4,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import { atOnce, type Step } from '../../db/steps.ts'
 import type { FlowErrorsTable } from '../../db/tables.ts'
-import { keptReason, type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
+import { keptReason, type Reason, sentenceOf } from '../../texts/reason.ts'
 
 export type FlowErrorRow = Selectable<FlowErrorsTable>
 

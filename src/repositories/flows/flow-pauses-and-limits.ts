@@ -1,12 +1,7 @@
 import { type Expression, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
-import {
-  type Reason,
-  type ReasonCode,
-  type StoredReason,
-  sentenceOf,
-} from '../../domain/flow-reasons.ts'
+import { type Reason, type ReasonCode, type StoredReason, sentenceOf } from '../../texts/reason.ts'
 import { notifyFlow } from './flow-events.ts'
 
 /** Pause and limit of a flow. `why`: the reason of a pause that the service set. */

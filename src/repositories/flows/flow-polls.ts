@@ -2,7 +2,7 @@ import { type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import type { FlowTotalsTable } from '../../db/tables.ts'
-import { type Reason, type StoredReason, sentenceOf } from '../../domain/flow-reasons.ts'
+import { type Reason, type StoredReason, sentenceOf } from '../../texts/reason.ts'
 import { notifyFlow } from './flow-events.ts'
 import { columnsOfEnd, type PollEnd } from './flow-state.ts'
 

@@ -3,7 +3,7 @@ import type { Database, Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import { atOnce, type Step } from '../../db/steps.ts'
 import type { ItemAttemptsTable, ItemVersionsTable } from '../../db/tables.ts'
-import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
+import { type Reason, sentenceOf } from '../../texts/reason.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 import { inKeyOrder } from './key-order.ts'
 

@@ -2,7 +2,7 @@ import { type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import type { FailureGroupsTable } from '../../db/tables.ts'
-import type { StoredReason } from '../../domain/flow-reasons.ts'
+import type { StoredReason } from '../../texts/reason.ts'
 import type { DeliveryTarget } from '../flows/deliveries.ts'
 
 /** The failed deliveries to a destination that one receiver is notified of together. */

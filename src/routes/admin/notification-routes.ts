@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { recordSuccess } from '../../payments/audit/activity.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
+import { type Reason, sentenceOf } from '../../texts/reason.ts'
 
 export type TestAlerts = () => Promise<
   { type: string; target: string; ok: boolean; why?: Reason }[]

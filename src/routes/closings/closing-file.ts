@@ -1,17 +1,31 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { stringify } from 'csv-stringify/sync'
-import type { Language } from '../../domain/language.ts'
 import { signedPointFromCents } from '../../domain/money.ts'
 import { wallClockOf } from '../../domain/time-zone.ts'
 import type { ClosingNames, ListedCharge } from '../../payments/closings/list-charges.ts'
 import type { ClosingRow } from '../../repositories/closings/closing-queries.ts'
-import { closingTexts, methodWord, type Words } from './closing-texts.ts'
+import type { Language } from '../../texts/language.ts'
+import { isTextKey, type TextKey, textIn } from '../../texts/texts.ts'
 
 /** What the file of a closing is made from. */
 export type ClosingFile = {
   closing: ClosingRow
   names: ClosingNames
   charges: readonly ListedCharge[]
+}
+
+type Word = Extract<TextKey, `closing.${string}`> extends `closing.${infer Name}` ? Name : never
+/** The word of a closing's page and file, in the reader's language. */
+export type Say = (word: Exclude<Word, `line.${string}`>) => string
+
+export function closingWords(language: Language): Say {
+  return (word) => textIn(language, `closing.${word}`)
+}
+
+/** A means of payment in words; one that is not known as the provider names it. */
+export function methodWord(method: string | null, language: Language): string {
+  const key = `closing.method.${method}`
+  return isTextKey(key) ? textIn(language, key) : (method ?? '')
 }
 
 type Value =
@@ -26,24 +40,28 @@ const text = (given: string | null | undefined): Value => ({ kind: 'text', text:
 const cents = (given: number | null | undefined): Value => ({ kind: 'cents', cents: given ?? null })
 
 /** The columns, with titles in the reader's language. */
-function columnsOf({ closing, names }: ClosingFile, say: Words): Column[] {
+function columnsOf({ closing, names }: ClosingFile, language: Language): Column[] {
+  const say = closingWords(language)
   const store = names.storeName ?? closing.sucursal_id
   const boxOf = (id: string | null) => (id === null ? '' : (names.boxNames.get(id) ?? id))
   return [
-    { title: say.at, value: ({ at }) => ({ kind: 'time', at }) },
-    { title: say.store, value: () => text(store) },
-    { title: say.box, value: ({ cajaId }) => text(boxOf(cajaId)) },
-    { title: say.reference, value: ({ reference }) => text(reference) },
-    { title: say.medium, value: ({ method }) => text(methodWord(method, say)) },
-    { title: say.installments, value: ({ installments: number }) => ({ kind: 'number', number }) },
-    { title: say.amount, value: ({ here }) => cents(here?.cents) },
-    { title: say.refunded, value: ({ here }) => cents(here?.refundedCents) },
-    { title: say.thereAmount, value: ({ there }) => cents(there?.cents) },
-    { title: say.thereRefunded, value: ({ there }) => cents(there?.refundedCents) },
-    { title: say.net, value: ({ there }) => cents(there?.netCents) },
-    { title: say.difference, value: ({ line }) => text(line && say.kinds[line.kind]) },
-    { title: say.orderId, value: ({ orderId }) => text(orderId) },
-    { title: say.paymentId, value: ({ paymentId }) => text(paymentId) },
+    { title: say('at'), value: ({ at }) => ({ kind: 'time', at }) },
+    { title: say('store'), value: () => text(store) },
+    { title: say('box'), value: ({ cajaId }) => text(boxOf(cajaId)) },
+    { title: say('reference'), value: ({ reference }) => text(reference) },
+    { title: say('medium'), value: ({ method }) => text(methodWord(method, language)) },
+    {
+      title: say('installments'),
+      value: ({ installments: number }) => ({ kind: 'number', number }),
+    },
+    { title: say('amount'), value: ({ here }) => cents(here?.cents) },
+    { title: say('refunded'), value: ({ here }) => cents(here?.refundedCents) },
+    { title: say('thereAmount'), value: ({ there }) => cents(there?.cents) },
+    { title: say('thereRefunded'), value: ({ there }) => cents(there?.refundedCents) },
+    { title: say('net'), value: ({ there }) => cents(there?.netCents) },
+    { title: say('difference'), value: ({ line }) => text(line && say(`kind.${line.kind}`)) },
+    { title: say('orderId'), value: ({ orderId }) => text(orderId) },
+    { title: say('paymentId'), value: ({ paymentId }) => text(paymentId) },
   ]
 }
 
@@ -56,7 +74,7 @@ const rowsOfPart = 100
  * which other requests go on, and no further once the client has disconnected.
  */
 export async function* closingCsv(file: ClosingFile, language: Language): AsyncGenerator<string> {
-  const columns = columnsOf(file, closingTexts[language])
+  const columns = columnsOf(file, language)
   const isEnglish = language === 'en'
   const written = (value: Value): string => {
     if (value.kind === 'text') return value.text
@@ -93,25 +111,27 @@ export function closingFacts(
   { closing, names }: Pick<ClosingFile, 'closing' | 'names'>,
   language: Language,
 ): [string, string][] {
-  const say = closingTexts[language]
+  const say = closingWords(language)
   const at = (when: Date) => localTime(when, closing.time_zone)
-  const state = say.states[closing.state] ?? closing.state
-  const result = closing.result ? ` (${say.states[closing.result] ?? closing.result})` : ''
+  const state = say(`state.${closing.state}`)
+  const result = closing.result ? ` (${say(`state.${closing.result}`)})` : ''
   const [year, month, day] = closing.business_day.split('-')
   const box = closing.caja_id
   const named = (name: string | null | undefined, id: string) =>
     name === null || name === undefined || name.includes(id) ? (name ?? id) : `${name} (${id})`
   return [
-    [say.client, closing.client],
-    [say.store, named(names.storeName, closing.sucursal_id)],
-    ...(box === null ? [] : [[say.box, named(names.boxNames.get(box), box)] as [string, string]]),
-    [say.day, `${day}/${month}/${year}`],
-    [say.span, `${at(closing.from_at)} – ${at(closing.to_at)} (${closing.time_zone})`],
-    [say.state, `${state}${result}`],
+    [say('client'), closing.client],
+    [say('store'), named(names.storeName, closing.sucursal_id)],
+    ...(box === null
+      ? []
+      : [[say('box'), named(names.boxNames.get(box), box)] as [string, string]]),
+    [say('day'), `${day}/${month}/${year}`],
+    [say('span'), `${at(closing.from_at)} – ${at(closing.to_at)} (${closing.time_zone})`],
+    [say('state'), `${state}${result}`],
     ...(closing.signed_at
       ? ([
-          [say.signed, at(closing.signed_at)],
-          [say.signedBy, names.signedBy ?? say.administrator],
+          [say('signed'), at(closing.signed_at)],
+          [say('signedBy'), names.signedBy ?? say('administrator')],
         ] as [string, string][])
       : []),
   ]

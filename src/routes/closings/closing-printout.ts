@@ -1,8 +1,7 @@
-import type { Language } from '../../domain/language.ts'
 import { escapeHtml } from '../../http/escape-html.ts'
 import type { ClosingNames } from '../../payments/closings/list-charges.ts'
-import { localAmount, localTime } from './closing-file.ts'
-import { closingTexts, methodWord, type Words } from './closing-texts.ts'
+import type { Language } from '../../texts/language.ts'
+import { closingWords, localAmount, localTime, methodWord, type Say } from './closing-file.ts'
 import type { ClosingView, LineView } from './closing-view.ts'
 
 /** The closing as a page to print, with a line for the signature. */
@@ -11,19 +10,19 @@ export function closingPrintout(
   { facts, names }: { facts: readonly [string, string][]; names: ClosingNames },
   language: Language,
 ): string {
-  const say = closingTexts[language]
-  const title = `${say.title} ${closing.number} · ${closing.caja_id ?? closing.sucursal_id}`
+  const say = closingWords(language)
+  const title = `${say('title')} ${closing.number} · ${closing.caja_id ?? closing.sucursal_id}`
   const { totals } = closing
   const boxOf = (id: string | null) => (id === null ? '–' : (names.boxNames.get(id) ?? id))
   const isWholeStore = closing.caja_id === null
   const box = (name: string) => (isWholeStore ? [name] : [])
   const linesTable = (lines: readonly LineView[]) =>
     table(
-      ['', say.at, ...box(say.box), say.reference, say.here, say.there, ''],
+      ['', say('at'), ...box(say('box')), say('reference'), say('here'), say('there'), ''],
       lines.map((line) => {
         const side = line.here ?? line.there
         return [
-          say.kinds[line.kind],
+          say(`kind.${line.kind}`),
           side ? localTime(new Date(side.at), closing.time_zone) : '–',
           ...box(boxOf(side?.caja_id ?? null)),
           line.external_reference ?? line.payment_id ?? '',
@@ -52,16 +51,16 @@ ${table(
   [],
   facts.map(([name, value]) => [name, value]),
 )}
-<h2>${say.lines}</h2>
-${closing.lines.length === 0 ? `<p>${say.none}</p>` : linesTable(closing.lines)}
+<h2>${say('lines')}</h2>
+${closing.lines.length === 0 ? `<p>${say('none')}</p>` : linesTable(closing.lines)}
 ${totals ? totalsTables(totals, say, language) : ''}
 ${closing.amendments
   .map(
     (amendment) =>
-      `<h2>${say.amendment} ${amendment.number}</h2><p>${escapeHtml(amendment.reason)}</p>${linesTable(amendment.lines)}`,
+      `<h2>${say('amendment')} ${amendment.number}</h2><p>${escapeHtml(amendment.reason)}</p>${linesTable(amendment.lines)}`,
   )
   .join('\n')}
-<p class="signature">${say.signature}</p>
+<p class="signature">${say('signature')}</p>
 </main>
 </body>
 </html>
@@ -70,24 +69,30 @@ ${closing.amendments
 
 function totalsTables(
   totals: NonNullable<ClosingView['totals']>,
-  say: Words,
+  say: Say,
   language: Language,
 ): string {
   const amount = (point: string | null) => localAmount(point, language)
   const { here, there, refunds, net } = totals
   return [
     table(
-      ['', say.charges, say.amount, say.refunds, say.net],
+      ['', say('charges'), say('amount'), say('refunds'), say('net')],
       [
-        [say.here, String(here.count), amount(here.amount), amount(here.refunded), ''],
-        [say.there, String(there.count), amount(there.amount), amount(there.refunded), amount(net)],
+        [say('here'), String(here.count), amount(here.amount), amount(here.refunded), ''],
+        [
+          say('there'),
+          String(there.count),
+          amount(there.amount),
+          amount(there.refunded),
+          amount(net),
+        ],
       ],
       'sums',
     ),
     table(
-      [say.medium, say.here, say.there, say.declared, say.difference],
+      [say('medium'), say('here'), say('there'), say('declared'), say('difference')],
       totals.media.map((entry) => [
-        methodWord(entry.medium, say),
+        methodWord(entry.medium, language),
         amount(entry.here.amount),
         amount(entry.there.amount),
         amount(entry.declared),
@@ -95,7 +100,7 @@ function totalsTables(
       ]),
       'sums',
     ),
-    `<p>${say.refunds}: ${refunds.count} · ${amount(refunds.amount)}</p>`,
+    `<p>${say('refunds')}: ${refunds.count} · ${amount(refunds.amount)}</p>`,
   ].join('\n')
 }
 

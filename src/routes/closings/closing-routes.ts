@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import { camelCased } from '../../domain/field-names.ts'
-import { preferredLanguage } from '../../domain/language.ts'
 import { centsFromPoint } from '../../domain/money.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import {
@@ -17,6 +16,7 @@ import { describeClosing, listCharges } from '../../payments/closings/list-charg
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
 import { listClosings } from '../../repositories/closings/closing-queries.ts'
+import { preferredLanguage } from '../../texts/language.ts'
 import { providerErrors, tenantOfRequest } from '../authentication.ts'
 import { storesOfRequest } from '../session/store-access.ts'
 import { StoreParams } from '../stores/store-schemas.ts'

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { closingStates, lineKinds } from '../../domain/closing.ts'
-import { languages } from '../../domain/language.ts'
 import { fieldMessage } from '../../errors/field-reasons.ts'
 import { lineActions } from '../../payments/closings/line-texts.ts'
+import { languages } from '../../texts/language.ts'
 import { Who } from '../audit/activity-schemas.ts'
 import {
   ClientQuery,

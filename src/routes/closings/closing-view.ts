@@ -1,11 +1,11 @@
 import type { z } from 'zod'
 import type { ClosingLine, ClosingTotals, LineSide } from '../../domain/closing.ts'
 import { snakeCased } from '../../domain/field-names.ts'
-import type { Language } from '../../domain/language.ts'
 import { addCents, negated, pointFromCents, signedPointFromCents } from '../../domain/money.ts'
 import type { Uncovered } from '../../payments/closings/closing-span.ts'
 import { adviseOnLine } from '../../payments/closings/line-texts.ts'
 import type { AmendmentRow, ClosingRow } from '../../repositories/closings/closing-queries.ts'
+import type { Language } from '../../texts/language.ts'
 import type { AmendmentResponse, ClosingResponse } from './closing-schemas.ts'
 
 export type ClosingView = z.input<typeof ClosingResponse>

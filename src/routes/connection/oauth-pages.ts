@@ -1,21 +1,17 @@
 import type { FastifyRequest } from 'fastify'
-import { preferredLanguage } from '../../domain/language.ts'
-import type { AppError } from '../../errors/app-error.ts'
+import type { AppError, ErrorCode } from '../../errors/app-error.ts'
 import { escapeHtml } from '../../http/escape-html.ts'
 import { wantsHtml } from '../../http/html.ts'
-import {
-  connectedText,
-  continueText,
-  failureText,
-  invitedText,
-  onTheWayText,
-  type PageText,
-  requestIdText,
-} from './oauth-page-texts.ts'
+import { preferredLanguage } from '../../texts/language.ts'
+import { isTextKey, type TextKey, textIn } from '../../texts/texts.ts'
+
+/** A page has a title, and what to do. */
+type Page =
+  Extract<TextKey, `connect.${string}.title`> extends `connect.${infer Name}.title` ? Name : never
 
 /** The page for the shop owner who returns from the provider: the account is connected. */
 export function connectedPage(request: FastifyRequest, client: string): string {
-  return pageFor(request, connectedText, { extra: small(isolated(client)) })
+  return pageFor(request, 'connected', { extra: small(isolated(client)) })
 }
 
 /** The page of an invitation: which shop asks for the account, and the button that starts the login. */
@@ -27,11 +23,11 @@ export function invitationPage(
   const inputs = Object.entries(fields)
     .filter((field): field is [string, string] => field[1] !== undefined)
     .map(([name, value]) => `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`)
-  return pageFor(request, invitedText, {
+  return pageFor(request, 'invited', {
     extra: `<p class="strong">${isolated(fields.client)}</p>
 <form method="post" action="invitation">
 ${inputs.join('\n')}
-<button class="button main" type="submit">${continueText[language]}</button>
+<button class="button main" type="submit">${textIn(language, 'connect.continue')}</button>
 </form>`,
   })
 }
@@ -43,9 +39,9 @@ ${inputs.join('\n')}
 export function onTheWayPage(request: FastifyRequest, url: string): string {
   const language = preferredLanguage(request.headers['accept-language'])
   const target = escapeHtml(url)
-  return pageFor(request, onTheWayText, {
+  return pageFor(request, 'on_the_way', {
     head: `<meta http-equiv="refresh" content="0; url=${target}">\n`,
-    extra: `<p><a class="button main" href="${target}">${continueText[language]}</a></p>`,
+    extra: `<p><a class="button main" href="${target}">${textIn(language, 'connect.continue')}</a></p>`,
   })
 }
 
@@ -54,8 +50,23 @@ export function failurePage(failure: AppError, request: FastifyRequest): string 
   if (!wantsHtml(request)) return undefined
   const language = preferredLanguage(request.headers['accept-language'])
   // With this id the support finds the request in the log.
-  const extra = small(`${requestIdText[language]} <code>${escapeHtml(request.id)}</code>`)
-  return pageFor(request, failureText(failure.code), { tone: 'bad', extra })
+  const extra = small(
+    `${textIn(language, 'connect.request_id')} <code>${escapeHtml(request.id)}</code>`,
+  )
+  return pageFor(request, failedPage(failure.code), { tone: 'bad', extra })
+}
+
+const pages: Partial<Record<ErrorCode, Page>> = {
+  VALIDATION_ERROR: 'bad_link',
+  BAD_REQUEST: 'bad_link',
+  PROVIDER_REJECTED: 'provider_failed',
+  PROVIDER_ERROR: 'provider_failed',
+  PROVIDER_TIMEOUT: 'provider_failed',
+}
+
+function failedPage(code: ErrorCode): Page {
+  const hasOwn = (one: string): one is Page => isTextKey(`connect.${one}.title`)
+  return pages[code] ?? (hasOwn(code) ? code : 'unavailable')
 }
 
 function small(html: string): string {
@@ -64,12 +75,13 @@ function small(html: string): string {
 
 function pageFor(
   request: FastifyRequest,
-  texts: PageText,
+  page: Page,
   { tone = 'good', head = '', extra }: { tone?: 'good' | 'bad'; head?: string; extra: string },
 ): string {
   const language = preferredLanguage(request.headers['accept-language'])
   // Addresses are relative to `/oauth/…`: a proxy may add a path before it.
-  const [title, advice] = texts[language].map(escapeHtml)
+  const title = escapeHtml(textIn(language, `connect.${page}.title`))
+  const advice = escapeHtml(textIn(language, `connect.${page}.advice`))
   return `<!doctype html>
 <html lang="${language}">
 <head>

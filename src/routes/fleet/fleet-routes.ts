@@ -1,4 +1,3 @@
-import { type Language, preferredLanguage } from '../../domain/language.ts'
 import { actionOf } from '../../fleet/causes.ts'
 import type { FleetChange } from '../../fleet/health-changes.ts'
 import {
@@ -11,6 +10,7 @@ import {
 import { messageOf } from '../../fleet/health-texts.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
+import { type Language, preferredLanguage } from '../../texts/language.ts'
 import { storesOfRequest } from '../session/store-access.ts'
 import {
   causeTable,

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { actions, causes, causeWords } from '../../fleet/causes.ts'
 import { healthStates, subjectKinds } from '../../fleet/health-states.ts'
+import { en } from '../../texts/en.ts'
 import { AnyClientQuery, ErpId, queryLimit, Timestamp } from '../field-schemas.ts'
 
 export const FleetQuery = z.object({
@@ -156,8 +157,8 @@ export const causeTable = [
   '| cause | meaning | action |',
   '|---|---|---|',
   ...causeWords.map((cause) => {
-    const { en, action } = causes[cause]
-    const meaning = en.replace(/\[[^\]]*\]/g, '').replace(/\{\w+\}/g, '…')
+    const action = causes[cause]
+    const meaning = en[`fleet.${cause}`].replace(/\[[^\]]*\]/g, '').replace(/\{\w+\}/g, '…')
     return `| \`${cause}\` | ${meaning} | ${action === null ? '' : `\`${action}\``} |`
   }),
 ].join('\n')

@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { z } from 'zod'
-import { preferredLanguage } from '../../domain/language.ts'
 import { centsMeant, pointFromCents, sumCents } from '../../domain/money.ts'
 import { received, type Standing, standings } from '../../domain/order-state.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
@@ -10,6 +9,7 @@ import {
   type StandingTotal,
   totalOrders,
 } from '../../repositories/orders/order-list.ts'
+import { preferredLanguage } from '../../texts/language.ts'
 import { cursorsOf, timePageOf, timePlace } from '../list-cursor.ts'
 import { readBeside, viewOrder } from './order-response.ts'
 import type { ListOrdersQuery } from './order-schemas.ts'

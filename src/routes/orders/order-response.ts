@@ -1,6 +1,5 @@
 import type { z } from 'zod'
 import type { Db } from '../../db/database.ts'
-import type { Language } from '../../domain/language.ts'
 import {
   buyerPaidCents,
   isOwn,
@@ -20,6 +19,7 @@ import {
   type OrderOperationRow,
 } from '../../repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
+import type { Language } from '../../texts/language.ts'
 import { iso, isoOrNull } from '../field-schemas.ts'
 import type { OrderResponse } from './order-schemas.ts'
 

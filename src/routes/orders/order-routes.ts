@@ -1,5 +1,4 @@
 import type { FastifyRequest } from 'fastify'
-import { preferredLanguage } from '../../domain/language.ts'
 import { centsFromErp, pointFromCents } from '../../domain/money.ts'
 import { isRefundUnderWay } from '../../errors/money-outcome.ts'
 import type { HttpServer } from '../../http/create-server.ts'
@@ -9,6 +8,7 @@ import { cancelOrder } from '../../payments/orders/cancel.ts'
 import { createOrder } from '../../payments/orders/charge.ts'
 import { readOrder } from '../../payments/orders/read.ts'
 import { type Refunded, refundOrder } from '../../payments/orders/refund.ts'
+import { preferredLanguage } from '../../texts/language.ts'
 import {
   contextOf,
   type Guards,

@@ -1,0 +1,91 @@
+/** Why the payment API refuses a field. Each sentence follows the name of the field. */
+export const fields = {
+  // Zod's own checks.
+  'field.FIELD_UNKNOWN': 'is not a known field',
+  'field.FIELD_MISSING': 'is missing',
+  'field.NOT_A_TEXT': 'must be a text',
+  'field.NOT_A_NUMBER': 'must be a number',
+  'field.NOT_WHOLE': 'must be a whole number',
+  'field.NOT_YES_OR_NO': 'must be true or false',
+  'field.NOT_A_LIST': 'must be a list',
+  'field.NOT_AN_OBJECT': 'must be an object',
+  'field.TEXT_EMPTY': 'is empty',
+  'field.TEXT_TOO_SHORT': 'must have at least {least} characters',
+  'field.TEXT_TOO_LONG': 'must have at most {most} characters',
+  'field.LIST_TOO_SHORT': 'must have at least {least} entries',
+  'field.LIST_TOO_LONG': 'must have at most {most} entries',
+  'field.NUMBER_TOO_SMALL': 'must be at least {least}',
+  'field.NUMBER_NOT_ABOVE': 'must be more than {least}',
+  'field.NUMBER_TOO_BIG': 'must be at most {most}',
+  'field.NUMBER_NOT_BELOW': 'must be less than {most}',
+  'field.NUMBER_NOT_MULTIPLE': 'must be a multiple of {of}',
+  'field.NOT_ONE_OF': 'must be one of {known}',
+  'field.FORM_WRONG': 'has the wrong form',
+  'field.NOT_A_DAY': 'must be a day as 2026-12-31',
+  'field.NOT_A_TIME': 'must be a time as 2026-12-31T10:00:00Z',
+  'field.NOT_AN_ADDRESS': 'must be an address',
+  'field.NOT_A_UUID': 'must be a UUID',
+  'field.VALUE_WRONG': 'is not allowed',
+
+  // Forms.
+  'field.TEXT_NOT_PLAIN': 'must not contain control characters, nor begin with a byte order mark',
+  'field.TEXT_BROKEN': 'must not contain NUL characters or broken Unicode',
+  'field.TEXT_WITH_OUTER_SPACE': 'must not begin or end with a space',
+  'field.TEXT_NOT_PRINTABLE': 'must be 1 to 128 printable characters without spaces',
+  'field.TEXT_NOT_ENCODED': 'must be a percent-encoded text of at most 300 characters',
+  'field.HASH_WRONG': 'must be 64 hexadecimal digits',
+  'field.AMOUNT_FORM':
+    'must be digits, a decimal comma and one or two decimals, for example 1234,50',
+  'field.AMOUNT_ZERO': 'must be more than zero',
+  'field.COUNT_FORM': 'must be a whole number from {least} to {most}',
+  'field.TEXT_TOO_LARGE': 'must be at most {most} KiB',
+  'field.FILE_NAME_FORM': 'must be a name of a-z, 0-9, - and _',
+  'field.COUNTED_FORM': 'must be an amount such as 1000,00',
+  'field.AMOUNT_NOT_WHOLE':
+    'Must end in ",00", since the provider account takes {currency} without cents (got "{amount}")',
+  'field.REFUND_NOT_WHOLE':
+    'Must end in ",00", since the currency of the provider account has no cents (got "{amount}")',
+  'field.TARGET_NOT_ALLOWED':
+    'Must be an absolute http(s) URL of this service, of loopback, or of an origin in OAUTH_TARGET_ORIGINS',
+  'field.CURSOR_UNKNOWN': 'must be a cursor that this list has given',
+  'field.TIME_ZONE_NAME': 'must be the name of a time zone',
+  'field.TIME_ZONE_UNKNOWN': 'must be a name such as America/Argentina/Buenos_Aires',
+  'field.OFFSET_UNKNOWN': 'must be an offset such as GMT-03 or -03:00',
+  'field.PERSON_NAME': 'must be a name of a person',
+  'field.PROVIDER_REFUSED_FIELD': 'the provider refused it ({said})',
+
+  'field.STORE_REFUSED': 'the provider does not accept name, external_id or location of the store',
+
+  // Spans of time.
+  'field.DAY_OUT_OF_RANGE': 'must be a day of our time',
+  'field.SPAN_AND_DAY': 'cannot be combined with business_day',
+  'field.DAY_NOT_BEGUN': 'has not begun yet',
+  'field.DAY_OR_SPAN': 'is required, or else from and to',
+  'field.FROM_IN_FUTURE': 'is in the future',
+  'field.SPAN_WRONG': 'must be after `from` and at most 32 days later',
+  'field.TO_BEFORE_FROM': 'must not be before `from`',
+  'field.SPAN_TOO_LONG': 'must be less than {days} days after `from`',
+  'field.TO_NOT_OVER': 'must be over: reports are complete up to yesterday',
+
+  // Combinations.
+  'field.REQUIRED': 'Required',
+  'field.CLIENT_ONE': 'must be the name of one client',
+  'field.CLIENT_REQUIRED': 'is required with the admin token: the client to act for',
+  'field.CLIENT_OR_KEY': 'is required, or key_id',
+  'field.KEY_AND_CLIENT': 'cannot be combined with client: revoke one key, or all of a client',
+  'field.BOX_OR_STORE': 'name either a box or a store',
+  'field.CURSOR_AND_OFFSET': 'cannot be combined with offset',
+  'field.CHECKPOINT_INCOMPLETE': 'send both checkpoint_seq and checkpoint_hash',
+  'field.REFUND_ID_UNASKED': 'is allowed only with "refunded"',
+  'field.METHOD_UNASKED': 'goes with status processed or failed only',
+  'field.ID_TWICE': 'This id appears twice in the request',
+
+  // People.
+  'field.CODE_WRONG': 'is not the code that the app shows now',
+  'field.PASSWORD_WRONG': 'is wrong',
+  'field.ROLE_OF_CLIENT': 'the role {role} needs a client',
+  'field.ROLE_OF_SERVICE': 'the role {role} is of no client',
+  'field.STORES_OF_SUPERVISOR': 'only a supervisor has stores',
+  'field.STORES_MISSING': 'a supervisor has at least one store',
+  'field.STORE_UNKNOWN': 'there is no store {store}',
+} as const

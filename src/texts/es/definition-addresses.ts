@@ -1,0 +1,97 @@
+/** What is wrong with a definition. Each sentence follows the key, and its `hint` is the likely fix. */
+export const definitionAddresses = {
+  // References and secrets.
+  CONTROL_CHARACTER_IN_VALUE: 'tiene un salto de línea o un carácter de control',
+  UNKNOWN_REFERENCE: '{reference} no es una referencia conocida',
+  'UNKNOWN_REFERENCE.hint': 'usá {example} o ${file:/path}',
+  OWN_VARIABLE:
+    'la variable de entorno {name} es del propio servicio, y ningún flujo la puede leer',
+  'OWN_VARIABLE.hint': 'dale al flujo una variable propia',
+  VARIABLE_NOT_SET: 'la variable de entorno {name} no está definida',
+  'VARIABLE_NOT_SET.hint': 'definí {name}',
+  SECRET_FILE: 'el archivo {path} {what}',
+  'SECRET_FILE.hint': 'nombrá un archivo de texto legible que tenga sólo el secreto',
+  LITERAL_PASSWORD: 'una contraseña, clave o token no puede estar en el archivo',
+  'LITERAL_PASSWORD.hint': 'usá ${env:NAME} o ${file:/path}',
+  LITERAL_HEADER: 'el valor de {header} no puede estar en el archivo',
+  'LITERAL_HEADER.hint':
+    'escribí la parte secreta como referencia, por ejemplo "Bearer ${env:NAME}"',
+  LITERAL_SECRET: 'un secreto no puede estar en el archivo',
+  'LITERAL_SECRET.hint': 'usá ${env:NAME} o ${file:/path}',
+  REFERS_TO_FILE: 'no puede referirse a un archivo',
+  'REFERS_TO_FILE.hint': 'usá ${env:NAME}',
+  OWN_FILE: 'es un archivo del propio servicio, que ningún flujo puede leer ni escribir',
+  UNKNOWN_PLACEHOLDER: '{placeholder} no es un marcador acá',
+  PLACEHOLDER_IN_REFERENCE:
+    'una referencia trae una palabra entre llaves, que no es un marcador acá',
+  NONE_HERE: 'acá no hay ninguno',
+  THERE_ARE: 'hay {known}',
+
+  // Addresses.
+  NO_DATABASE_ADDRESS: 'no es una dirección para el driver {driver}',
+  'NO_DATABASE_ADDRESS.hint': 'por ejemplo {example}',
+  ADDRESS_OF_OTHER_DRIVER: 'url es una dirección para el driver {other}, no para {driver}',
+  'ADDRESS_OF_OTHER_DRIVER.hint': 'escribí driver: {other}',
+  CHARSET_OF_SOURCE: 'charset sirve solo en un origen; los textos se escriben en UTF-8',
+  'CHARSET_OF_SOURCE.hint': 'sacá charset',
+  NO_HTTP_ADDRESS: 'no es una dirección http o https',
+  'NO_HTTP_ADDRESS.hint': 'por ejemplo https://example.com',
+  ADDRESS_WITH_USER: 'no puede tener usuario ni contraseña',
+  'ADDRESS_WITH_USER.hint': 'enviá un encabezado authorization',
+  NO_SFTP_ADDRESS: 'no es una dirección de un servidor SFTP con un usuario',
+  'NO_SFTP_ADDRESS.hint': 'por ejemplo sftp://user@files.example.com:22',
+  SFTP_WITH_PASSWORD: 'no puede tener una contraseña',
+  'SFTP_WITH_PASSWORD.hint': 'ponela en source.password',
+  SFTP_WITH_PATH: 'tiene más que usuario, host y puerto',
+  'SFTP_WITH_PATH.hint': 'los archivos van en source.path',
+  PATH_IS_FOLDER: 'es una carpeta',
+  'PATH_IS_FOLDER.hint': 'por ejemplo /out/*.csv',
+  NO_PRIVATE_KEY: 'no es una clave privada',
+  'NO_PRIVATE_KEY.hint': 'el archivo entero de la clave: id_ed25519, no id_ed25519.pub',
+  NO_PASSWORD_NOR_KEY: 'no tiene password ni privateKey',
+  'NO_PASSWORD_NOR_KEY.hint': 'agregá password o privateKey, como referencia',
+  PASSPHRASE_WITHOUT_KEY: 'es de una privateKey',
+  HOST_OF_ITEM: 'tiene un host que depende del ítem',
+  'HOST_OF_ITEM.hint': 'los marcadores van en la ruta o en los parámetros',
+  DOTS_IN_PATH: 'tiene . o .. en su ruta',
+  'DOTS_IN_PATH.hint': 'escribí la ruta que corresponde',
+  EMPTY_SEGMENT: 'tiene un segmento vacío (//) en su ruta',
+  'EMPTY_SEGMENT.hint': 'escribí una sola barra; una variable no puede terminar en una',
+  METADATA_HOST: 'es local de enlace o un servicio de metadatos, a los que nunca se llama',
+  PRIVATE_HOST: 'está en una red privada, a la que este flujo no puede llamar',
+  'PRIVATE_HOST.hint':
+    'escribí allowPrivateNetwork: true al comienzo del archivo, o en la conexión',
+
+  // Connections.
+  BASE_WITH_QUERY: 'tiene parámetros o un fragmento',
+  'BASE_WITH_QUERY.hint': 'van en las rutas de los flujos',
+  MUST_BE_FOLDER: 'tiene que ser una carpeta, sin * ni marcadores',
+  CONNECTION_UNKNOWN: 'nombra la conexión {name}, que no existe',
+  'CONNECTION_UNKNOWN.hint':
+    '[¿quisiste decir {meant}? ]un administrador escribe las conexiones en CONNECTIONS_FILE',
+  CONNECTION_UNUSABLE: 'nombra la conexión {name}, que tiene un problema propio',
+  'CONNECTION_UNUSABLE.hint':
+    'un administrador la corrige en CONNECTIONS_FILE; flows:check dice qué está mal',
+  CONNECTION_OF_OTHER_TYPE: 'nombra la conexión {name} de tipo {type}, y acá hace falta {needed}',
+  CONNECTION_NOT_USED: 'no corresponde al tipo {type}',
+  KEY_OF_CONNECTION: 'lo da la conexión {name}',
+  'KEY_OF_CONNECTION.hint': 'sacá la clave',
+  TYPE_OF_CONNECTION: 'lo da la conexión',
+  'TYPE_OF_CONNECTION.hint': 'sacá la clave',
+  PATH_NOT_BELOW: 'tiene que ser una ruta debajo de la dirección de la conexión',
+  'PATH_NOT_BELOW.hint':
+    'por ejemplo /products/{placeholder}; sin .., //, # ni una barra codificada',
+  FILE_NOT_BELOW: 'tiene que ser una ruta debajo de la carpeta de la conexión',
+  'FILE_NOT_BELOW.hint': 'por ejemplo articulos*.csv; sin .. y sin una barra al comienzo',
+  NEEDS_CONNECTION: 'tiene que usar una conexión, porque el archivo se guarda desde el navegador',
+  'NEEDS_CONNECTION.hint':
+    'escribí connection: nombre, y una ruta, tabla o consulta debajo de ella[; hay {known}]',
+  ONLY_ON_DISK:
+    'sólo se puede cambiar en el archivo del disco, porque esta parte tiene una dirección propia',
+  'ONLY_ON_DISK.hint': 'en el navegador podés cambiar {free}, o usar una conexión',
+  REFERENCE_IN_BROWSER:
+    'tiene una referencia a una variable o un archivo, que sólo pueden tener los archivos del disco',
+  'REFERENCE_IN_BROWSER.hint': 'usá una conexión',
+  PLACE_OF_SERVICE: 'está en una carpeta del propio servicio',
+  'PLACE_OF_SERVICE.hint': 'usá una carpeta fuera del programa, de DATA_DIR y de FLOWS_DIR',
+} as const
