@@ -19,6 +19,18 @@ import { createWriteProof } from './write-check.ts'
 export type Db = Kysely<Tables>
 export type Trx = Transaction<Tables>
 
+/** A connection outside of the pool, with locks that end with it. */
+export type Session = {
+  /** For single statements. */
+  db: Db
+  /** Aborts when the connection is lost or closed. */
+  lost: AbortSignal
+  /** Takes a lock of the table of leases, until it is unlocked or the connection ends; false while another connection has it. */
+  tryLock(key: number): Promise<boolean>
+  unlock(key: number): Promise<void>
+  close(): Promise<void>
+}
+
 export type Database = {
   engine: 'pglite' | 'postgres'
   /** Rejects with OpenTransactionError when a query runs while a transaction of the same flow is open. */
@@ -48,6 +60,8 @@ export type Database = {
     onPayload: (payload: string) => void,
     onGap?: () => void,
   ): Promise<() => Promise<void>>
+  /** Opens a connection of its own. PostgreSQL only: the embedded database has one process. */
+  openSession(): Promise<Session>
   /** Connections without time limits, for migrations; the limits of `db` would end a long one. */
   maintenance<T>(work: (db: Db) => Promise<T>): Promise<T>
   /** The time of the database's own clock, in milliseconds since 1970. Only DatabaseClock uses this; other code uses DatabaseClock. */
@@ -158,6 +172,10 @@ export function build(engine: Engine, log: Log = () => {}): Database {
     },
     announce: announcer.announce,
     listen: (channel, onPayload, onGap) => listen(engine, log, channel, { onPayload, onGap }),
+    openSession: async () => {
+      if (!engine.openSession) throw new Error('the embedded database has no sessions')
+      return await engine.openSession()
+    },
     maintenance: async (work) => {
       if (!engine.maintenanceDialect) return await work(db)
       const dialect = guarded(engine.maintenanceDialect(), new Gate())

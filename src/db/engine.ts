@@ -1,4 +1,5 @@
 import type { Dialect } from 'kysely'
+import type { Session } from './database.ts'
 
 export type Log = (
   level: 'info' | 'warn' | 'error',
@@ -19,6 +20,8 @@ export type Engine = {
   dialect: Dialect
   /** Connections without time limits, for migrations; absent if there are no limits. */
   maintenanceDialect?: () => Dialect
+  /** A connection outside of the pool; absent where there is one process. */
+  openSession?(): Promise<Session>
   /** The state of the pool; absent with a single connection, whose use is known without it. */
   pool?(): { most: number; open: number; idle: number; waiting: number }
   /** Starts to listen on a channel; resolves with the function that ends it. */

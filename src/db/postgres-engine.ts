@@ -6,6 +6,7 @@ import { checkEncoding } from './postgres-encoding.ts'
 import { PostgresListener } from './postgres-listener.ts'
 import { resilientPool } from './postgres-pool.ts'
 import { findPooling } from './postgres-pooler.ts'
+import { openPostgresSession } from './postgres-session.ts'
 import { pgTypes } from './statements.ts'
 
 /** Below the 10 s that an ERP waits for an answer, with time left to answer 503. */
@@ -85,6 +86,7 @@ export async function postgresEngine(options: PostgresOptions): Promise<Engine> 
       postgresDialect(connect({ max: MAINTENANCE_CONNECTIONS }, {}, 0), {
         withoutMigrationLock: true,
       }),
+    openSession: () => openPostgresSession(connection),
     pool: () => pool.figures(),
     listen: (channel, handlers) => listener.listen(channel, handlers),
     stop: () => listener.stop(),

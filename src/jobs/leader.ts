@@ -1,7 +1,7 @@
-import type { Database, Trx } from '../db/database.ts'
+import type { Database, Session, Trx } from '../db/database.ts'
 import { outsideTransaction } from '../db/transactions.ts'
 import type { SendPermit } from '../outbound/outbound.ts'
-import { leaderLease } from '../repositories/flows/leader-lease.ts'
+import { leaderLease, releasePollLeases } from '../repositories/flows/leader-lease.ts'
 import {
   findOwner,
   isLeaseOf,
@@ -47,12 +47,11 @@ export type Leader = {
   stop(): Promise<void>
 }
 
-/**
- * Another process follows a dead leader within 10 s. The lease ends, others check each second, and the next leader
- * waits a fifth of a lease until every old proof has expired.
- */
+/** Another process follows a leader whose host is gone within 10 s: the lease ends, and others check each second. */
 const defaultLeaseMs = 7_000
 const checkMs = 1_000
+/** A proof of the lease is valid for that long, and a leader that follows another one waits for it. */
+const longestProofMs = 500
 /** Makes the other processes check at once. */
 const channel = 'tillbridge_leader'
 
@@ -61,6 +60,7 @@ type Own = {
   token: number
   /** The time before the latest successful check of the lease. */
   provenMs: number
+  session: Session
   proving: Promise<boolean> | undefined
   end: AbortController
 }
@@ -70,9 +70,14 @@ type Leading = { own: Own; term: Term; beginsMs: number; untilMs: number }
 /**
  * One process at a time leads the flows of a database, by a lease that it renews every third of its life. What an
  * earlier term left behind belongs to no process. The embedded database has one process, so its term lasts from start
- * to stop. A process may be suspended and the database's clock may jump. So sending needs a proof by the lease's
- * token that is younger than a fifth of its life. A process that takes a lease that was not released waits that long
- * before its term begins.
+ * to stop.
+ *
+ * The leader has a connection of its own, with a lock of the lease's token. A term ends with that connection. So who gets
+ * the lock knows that the leader is gone, and need not wait for the deadline. The row with its token stays the truth.
+ *
+ * A process may be suspended and the database's clock may jump. So sending needs a proof by the lease's token, of that
+ * connection, that is at most half a second old. A process that takes a lease that was not released waits that long before
+ * its term begins.
  */
 export function createLeader(deps: LeaderDeps): Leader {
   const followers = new Set<(term: Term) => void>()
@@ -88,17 +93,17 @@ export function createLeader(deps: LeaderDeps): Leader {
     for (const own of followers) own(term)
   }
   const leader = {
-    ...(deps.database.engine === 'pglite' ? leadAlone(begun) : leadByLease(deps, begun)),
+    ...(deps.database.engine === 'pglite' ? leadAlone(deps, begun) : leadByLease(deps, begun)),
     follow,
   }
   return leader
 }
 
 function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Leader, 'follow'> {
-  const { db } = deps.database
   const { processId: owner, leaseMs = defaultLeaseMs } = deps
   const name = leaderLease
-  const proofMs = leaseMs / 5
+  const proofMs = Math.min(longestProofMs, leaseMs / 5)
+  let session: Session | undefined
   let leading: Leading | undefined
   let beginning: NodeJS.Timeout | undefined
   let timer: NodeJS.Timeout | undefined
@@ -119,7 +124,7 @@ function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Lead
 
   const verify = async (own: Own): Promise<boolean> => {
     const askedMs = performance.now()
-    const isProven = await isLeaseOf(db, { name, owner, token: own.token })
+    const isProven = await isLeaseOf(own.session.db, { name, owner, token: own.token })
     if (isProven) own.provenMs = Math.max(own.provenMs, askedMs)
     else if (leading?.own === own) end('the leader lease was lost')
     return isProven
@@ -167,9 +172,9 @@ function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Lead
     proof: () => (own.end.signal.aborted ? undefined : { name, owner, token: own.token }),
   })
 
-  const begin = (token: number, askedMs: number, waitMs: number) => {
+  const begin = (on: Session, token: number, askedMs: number, waitMs: number) => {
     const own: Own = {
-      ...{ token, provenMs: askedMs, proving: undefined },
+      ...{ session: on, token, provenMs: askedMs, proving: undefined },
       end: new AbortController(),
     }
     const term = termOf(own)
@@ -182,7 +187,7 @@ function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Lead
   const renew = async (before: Leading) => {
     const askedMs = performance.now()
     const lease = { name, owner, token: before.own.token }
-    isOurs = await renewLease(db, lease, { now: deps.now(), lengthMs: leaseMs })
+    isOurs = await renewLease(before.own.session.db, lease, { now: deps.now(), lengthMs: leaseMs })
     if (leading !== before) return
     // Another process may have led in between.
     if (!isOurs) return end('the leader lease was lost')
@@ -191,33 +196,51 @@ function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Lead
     before.own.provenMs = Math.max(before.own.provenMs, askedMs)
   }
 
-  /**
-   * Whether another process renews its lease, whatever the clocks show: a clock that is set forward must not end a
-   * healthy lead. It takes no lock, so that waiting processes delay no other.
-   */
-  const isAlive = async () => {
-    const found = await findOwner(db, name)
-    if (!found || found.isReleased || found.owner === owner) return false
-    if (found.mark !== seen.mark) seen = { mark: found.mark, sinceMs: performance.now() }
-    return performance.now() - seen.sinceMs < leaseMs / 2
+  const openSession = async (): Promise<Session> => {
+    const opened = await deps.database.openSession()
+    opened.lost.addEventListener('abort', () => {
+      if (session === opened) session = undefined
+      if (leading?.own.session !== opened) return
+      end('the connection of the leader was lost')
+      if (!stopped) tick()
+    })
+    return opened
   }
 
-  const take = async () => {
-    if (await isAlive()) return
+  /**
+   * Whether another process leads, whatever the clocks show: it renews its lease, and a clock that is set forward must not
+   * end a healthy lead. It takes no lock of a row, so that waiting processes delay no other. `gone` is the token of a leader
+   * whose connection has ended.
+   */
+  const findLeader = async (on: Session): Promise<{ isAlive: boolean; gone?: number }> => {
+    const found = await findOwner(on.db, name)
+    if (!found || found.isReleased || found.owner === owner) return { isAlive: false }
+    if (await on.tryLock(found.token)) {
+      await on.unlock(found.token)
+      return { isAlive: false, gone: found.token }
+    }
+    if (found.mark !== seen.mark) seen = { mark: found.mark, sinceMs: performance.now() }
+    return { isAlive: performance.now() - seen.sinceMs < leaseMs / 2 }
+  }
+
+  const take = async (on: Session) => {
+    const { isAlive, gone } = await findLeader(on)
+    if (isAlive) return
     const askedMs = performance.now()
-    const taken = await takeLease(deps.database, {
-      name,
-      owner,
-      now: deps.now(),
-      lengthMs: leaseMs,
+    const request = { name, owner, now: deps.now(), lengthMs: leaseMs, gone, lock: on.tryLock }
+    const taken = await takeLease(deps.database, request, async (trx, before) => {
+      if (before.token === gone) await releasePollLeases(trx, before.owner)
     })
     isOurs = taken !== undefined
-    if (taken && !stopped) begin(taken.token, askedMs, taken.isFree ? 0 : proofMs)
+    if (!taken || stopped || on.lost.aborted) return
+    begin(on, taken.token, askedMs, taken.isFree ? 0 : proofMs)
   }
 
   const once = async () => {
     if (leading) await renew(leading)
-    if (!leading && !stopped) await take()
+    if (leading || stopped) return
+    session ??= await openSession()
+    await take(session)
   }
 
   const tick = () => {
@@ -257,10 +280,11 @@ function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Lead
       await (await listening)?.()
       await checking
       end('the work was stopped')
+      await session?.close()
       if (!isOurs) return
       isOurs = false
       try {
-        await releaseLease(db, { name, owner })
+        await releaseLease(deps.database.db, { name, owner })
         deps.database.announce(channel, '')
       } catch (error) {
         deps.log.warn({ err: error, lease: name }, 'leader lease not released; it expires')
@@ -269,7 +293,10 @@ function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Lead
   }
 }
 
-function leadAlone(onBegin: (term: Term) => void): Omit<Leader, 'follow'> {
+function leadAlone(
+  { database }: LeaderDeps,
+  onBegin: (term: Term) => void,
+): Omit<Leader, 'follow'> {
   const end = new AbortController()
   const { signal } = end
   const permit: SendPermit = async () => () => !signal.aborted
@@ -277,6 +304,7 @@ function leadAlone(onBegin: (term: Term) => void): Omit<Leader, 'follow'> {
   return {
     start: async () => {
       if (term) return
+      await releasePollLeases(database.db)
       term = {
         signal,
         sending: (work) => work(permit),

@@ -97,16 +97,30 @@ export async function holdsLease(
 /** The state of a lease before it was taken. */
 type Before = { owner: string; token: number; deadline: Date }
 
+type TakeRequest = {
+  name: string
+  owner: string
+  now: Date
+  lengthMs: number
+  /** The token of an owner that is known to be gone, so its deadline does not count. */
+  gone?: number | undefined
+  /** Locks the new token before anybody can see it. */
+  lock: (token: number) => Promise<boolean>
+}
+
 /**
  * Like acquireLease, for leases that statements check by `keepLease` or `leaseCondition`. It waits for such
  * statements, and each owner gets a new token. `isFree`: the lease had no owner, so no old proof is in use.
  */
 export async function takeLease(
   database: Pick<Database, 'transaction'>,
-  { name, owner, now, lengthMs }: { name: string; owner: string; now: Date; lengthMs: number },
+  { name, owner, now, lengthMs, gone, lock }: TakeRequest,
+  alsoWrite: (trx: Trx, before: Before) => Promise<void>,
 ): Promise<{ token: number; isFree: boolean } | undefined> {
   const isTaken = (before: Before) =>
-    before.owner !== owner && !hasCome(before.deadline, now, furthestMs(lengthMs))
+    before.owner !== owner &&
+    before.token !== gone &&
+    !hasCome(before.deadline, now, furthestMs(lengthMs))
   return await database.transaction(async (trx) => {
     await trx
       .insertInto('leases')
@@ -121,6 +135,8 @@ export async function takeLease(
       .executeTakeFirstOrThrow()
     if (isTaken(before)) return undefined
     const token = before.token + 1
+    if (!(await lock(token))) return undefined
+    await alsoWrite(trx, before)
     const deadline = new Date(now.getTime() + lengthMs)
     await trx
       .updateTable('leases')
@@ -154,7 +170,7 @@ export async function renewLease(
 export async function findOwner(
   db: Db,
   name: string,
-): Promise<{ owner: string; isReleased: boolean; mark: string } | undefined> {
+): Promise<{ owner: string; token: number; isReleased: boolean; mark: string } | undefined> {
   const row = await db
     .selectFrom('leases')
     .select(['owner', 'token', 'deadline'])
@@ -162,7 +178,8 @@ export async function findOwner(
     .executeTakeFirst()
   if (!row) return undefined
   const endsMs = row.deadline.getTime()
-  return { owner: row.owner, isReleased: endsMs === 0, mark: `${row.token} ${endsMs}` }
+  const { owner, token } = row
+  return { owner, token, isReleased: endsMs === 0, mark: `${token} ${endsMs}` }
 }
 
 /** Releases the lease, if it is still ours. The row stays: its token must never decrease. */

@@ -40,6 +40,22 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL is down (${needsPostgres})`, () =
       return rowCount ?? 0
     })
 
+  test('a lock of a session ends with its connection, which the session notices', async () => {
+    const [one, two] = await Promise.all([database.openSession(), database.openSession()])
+    expect(await one.tryLock(7)).toBe(true)
+    expect([await two.tryLock(7), await two.tryLock(8)]).toEqual([false, true])
+    await one.unlock(7)
+    expect(await two.tryLock(7)).toBe(true)
+    expect(one.lost.aborted).toBe(false)
+    await terminateAll()
+    await vi.waitFor(() => expect([one.lost.aborted, two.lost.aborted]).toEqual([true, true]))
+    await expect(two.tryLock(9)).rejects.toThrow()
+    const next = await database.openSession()
+    expect([await next.tryLock(7), await next.tryLock(8)]).toEqual([true, true])
+    await next.close()
+    expect(next.lost.aborted).toBe(true)
+  })
+
   /** Until the server works on `select pg_sleep(10)`. */
   const untilItSleeps = () =>
     vi.waitFor(async () => {

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import type { Database } from '../../src/db/database.ts'
+import type { Database, Db, Session } from '../../src/db/database.ts'
 import { createLeader, type Leader, type Term } from '../../src/jobs/leader.ts'
-import { leaderLease as name } from '../../src/repositories/flows/leader-lease.ts'
+import { leaderLease as name, pollLease } from '../../src/repositories/flows/leader-lease.ts'
 import { acquireLease, releaseLease } from '../../src/repositories/leases.ts'
 import { memoryLog } from '../flows/deliver-support.ts'
 import { openTestDatabase } from '../support/database.ts'
@@ -10,14 +10,55 @@ import { findLease } from '../support/leases.ts'
 // T50: one process leads at a time, and a process that lost its lease notices before it does more work.
 
 const leaseMs = 9_000
+const proofMs = 500
 let database: Database
 let nowMs = Date.now()
 const now = () => new Date(nowMs)
 let opened: Leader[] = []
 
+/** Locks of the token of a lease, by the session that has it. */
+const locks = new Map<number, Session>()
+let sessions: { session: Session; cut: () => void }[] = []
+
+/** Sessions on the statements of a database, with locks as PostgreSQL has them. */
+function openSessionOn(db: Db): Promise<Session> {
+  const lost = new AbortController()
+  const cut = () => {
+    for (const [key, owner] of locks) if (owner === session) locks.delete(key)
+    lost.abort(new Error('cut'))
+  }
+  const session: Session = {
+    db,
+    lost: lost.signal,
+    tryLock: async (key) => {
+      const owner = locks.get(key) ?? session
+      locks.set(key, owner)
+      return owner === session
+    },
+    unlock: async (key) => void locks.delete(key),
+    close: async () => cut(),
+  }
+  sessions.push({ session, cut })
+  return Promise.resolve(session)
+}
+
+/** Another process takes the lease, with its lock. */
+async function takeAsOther(): Promise<number | undefined> {
+  const lease = { name, owner: 'other', now: now(), lengthMs: leaseMs }
+  const token = await acquireLease(database.db, lease)
+  const session = await openSessionOn(database.db)
+  if (token !== undefined) locks.set(token, session)
+  return token
+}
+
+const withSessions = (own: Database): Database => ({
+  ...own,
+  openSession: () => openSessionOn(own.db),
+})
+
 beforeAll(async () => {
-  // Leases are the same rows on either engine; the embedded one needs no leader.
-  database = { ...(await openTestDatabase()), engine: 'postgres' }
+  // Leases are the same rows on either engine; the embedded one needs no leader, and has no sessions.
+  database = withSessions({ ...(await openTestDatabase()), engine: 'postgres' })
 })
 afterAll(() => database.close())
 beforeEach(() => {
@@ -27,12 +68,20 @@ beforeEach(() => {
 afterEach(async () => {
   for (const leader of opened) await leader.stop()
   opened = []
+  sessions = []
+  locks.clear()
   vi.useRealTimers()
   await database.db.deleteFrom('leases').execute()
 })
 
 function open(processId: string, onBegin = () => {}, own = database): Leader {
-  const leader = createLeader({ database: own, now, processId, log: memoryLog(), leaseMs })
+  const leader = createLeader({
+    database: withSessions(own),
+    now,
+    processId,
+    log: memoryLog(),
+    leaseMs,
+  })
   leader.follow(onBegin)
   opened.push(leader)
   void leader.start()
@@ -107,9 +156,7 @@ test('T50: a suspended process whose lease another one took loses its term', asy
   const { signal } = suspended.current() as { signal: AbortSignal }
   // For the other process the lease has expired, while its own clock and timers stood still.
   nowMs += leaseMs + 1
-  const lease = { name, owner: 'other', now: now(), lengthMs: leaseMs }
-  const token = await acquireLease(database.db, lease)
-  expect(token).toBe(2)
+  expect(await takeAsOther()).toBe(2)
   expect(signal.aborted).toBe(false)
   await vi.advanceTimersByTimeAsync(leaseMs / 3)
   await until(() => signal.aborted)
@@ -187,7 +234,11 @@ test('a crashed leader is followed within 10 s, and one that stops at once', asy
   const { database: failing, isAway } = cuttable()
   const deps = { now, log: memoryLog() }
   const [crashed, next, last] = ['crashed', 'next', 'last'].map((processId) =>
-    createLeader({ ...deps, database: processId === 'crashed' ? failing : database, processId }),
+    createLeader({
+      ...deps,
+      database: processId === 'crashed' ? withSessions(failing) : database,
+      processId,
+    }),
   ) as [Leader, Leader, Leader]
   opened.push(crashed, next, last)
   await crashed.start()
@@ -209,6 +260,46 @@ test('a crashed leader is followed within 10 s, and one that stops at once', asy
   await leads.stop()
   // The clocks stand still: the release is announced.
   await until(() => waits.current())
+})
+
+test('a leader whose connection has ended is followed long before the deadline, with the polls that it left', async () => {
+  const poll = { name: pollLease('articles'), lengthMs: leaseMs }
+  const { database: failing, isAway } = cuttable()
+  const first = open('one', () => {}, failing)
+  await until(() => first.current())
+  await acquireLease(database.db, { ...poll, owner: 'one', now: now() })
+  await acquireLease(database.db, { ...poll, name: 'oauth:acme', owner: 'one', now: now() })
+  const { signal } = first.current() as Term
+  const [own] = sessions
+  const second = open('two')
+  await pass(1_000)
+  expect([await isWithin(100, () => second.current()), await tokenOf()]).toEqual([false, 1])
+  // It is killed: its connection ends, and it writes nothing more.
+  isAway.current = true
+  own?.cut()
+  expect([signal.aborted, first.current()]).toEqual([true, undefined])
+  const killedAtMs = performance.now()
+  for (let steps = 0; steps < 20 && !second.current(); steps += 1) {
+    await pass(100)
+    // An attempt has its answer before the clocks advance again.
+    await isWithin(100, () => second.current())
+  }
+  expect(second.current()).toBeDefined()
+  expect(performance.now() - killedAtMs).toBeLessThan(2_000)
+  expect((await findLease(database.db, poll.name, now()))?.hasOwner).toBe(false)
+  // What it did at others may still be under way.
+  expect((await findLease(database.db, 'oauth:acme', now()))?.hasOwner).toBe(true)
+  isAway.current = false
+})
+
+test('a process whose connection is cut leads again by a new one, unless another process leads', async () => {
+  const leader = open('one')
+  await until(() => leader.current())
+  const { signal } = leader.current() as Term
+  sessions[0]?.cut()
+  expect(signal.aborted).toBe(true)
+  await until(() => leader.current())
+  expect([await tokenOf(), sessions.length]).toEqual([2, 2])
 })
 
 test('a process that takes a lease over begins when no earlier permit can be valid, whatever the clock shows', async () => {
@@ -236,7 +327,7 @@ test('a process that takes a lease over begins when no earlier permit can be val
     await vi.advanceTimersByTimeAsync(100)
     await isWithin(20, async () => (await tokenOf()) === 2)
   }
-  await vi.advanceTimersByTimeAsync(leaseMs / 5 - 1)
+  await vi.advanceTimersByTimeAsync(proofMs - 1)
   expect(second.current()).toBeUndefined()
   await until(async () => {
     await vi.advanceTimersByTimeAsync(1)
@@ -276,15 +367,15 @@ test('a permit is renewed while its work waits, and ends when another process ha
   await until(() => first.current())
   const sends = first.current()?.sending(async (given) => {
     const permit = await given()
-    for (let steps = 0; steps < 12; steps += 1) {
-      await pass(leaseMs / 20)
+    for (let steps = 0; steps < 40; steps += 1) {
+      await pass(proofMs / 4)
       // Each proof requested meanwhile has its answer.
       await until(() => waiting === 0)
       await until(() => permit?.())
     }
     nowMs += leaseMs + 1
-    await acquireLease(database.db, { name, owner: 'other', now: now(), lengthMs: leaseMs })
-    await pass(leaseMs / 5)
+    await takeAsOther()
+    await pass(proofMs)
     expect(permit?.()).toBe(false)
     expect(await given()).toBeUndefined()
   })
@@ -314,8 +405,8 @@ test('a late answer to a renewal does not replace a newer proof', async () => {
   await leader.current()?.sending(async (given) => {
     const permit = await given()
     // The renewal is requested after a third of the lease; the proofs after it have their answers.
-    for (let steps = 0; steps < 11; steps += 1) {
-      await pass(leaseMs / 20)
+    for (let steps = 0; steps < 40; steps += 1) {
+      await pass(proofMs / 4)
       await until(() => permit?.())
     }
     answer.resolve()

@@ -5,6 +5,7 @@ import { type FailureGroup, groupFailures } from '../../repositories/flows/faile
 import { isPaused, listFlowActivity } from '../../repositories/flows/flow-pauses-and-limits.ts'
 import { listPolls } from '../../repositories/flows/flow-polls.ts'
 import { type FlowStateRow, requireFlowState } from '../../repositories/flows/flow-state.ts'
+import { pollLease } from '../../repositories/flows/leader-lease.ts'
 import { listSendStops, type StopScope } from '../../repositories/flows/send-stops.ts'
 import { controlError } from '../control-errors.ts'
 import { claimRuleOf } from '../deliver/claim-rules.ts'
@@ -189,7 +190,7 @@ export function createControlService(deps: ControlServiceDeps): ControlService {
   ) => {
     const { name } = runtime.flow
     const alone = async () => {
-      await withLease(deps, `flow:${name}`, async (lease) => {
+      await withLease(deps, pollLease(name), async (lease) => {
         await work(lease, await requireFlowState(deps.database.db, name))
       }).catch((error: unknown) => {
         if (!(error instanceof LeaseLostError)) throw error

@@ -3,6 +3,7 @@ import type { Trx } from '../../db/database.ts'
 import type { Term } from '../../jobs/leader.ts'
 import { type LeaseDeps, LeaseLostError, underLease, withLease } from '../../jobs/with-lease.ts'
 import type { FlowStateRow } from '../../repositories/flows/flow-state.ts'
+import { pollLease } from '../../repositories/flows/leader-lease.ts'
 import { renameFlow } from '../../repositories/flows/renamed-flows.ts'
 import { recordAction, type SwitchDeps } from '../control/pauses-and-limits.ts'
 import { keyFormHash } from '../definition/definition-hash.ts'
@@ -48,7 +49,7 @@ export async function moveFlow(
 ): Promise<boolean> {
   const moved = await withLease(
     deps,
-    `flow:${from}`,
+    pollLease(from),
     (lease) =>
       underLease(deps, lease, async (trx) => {
         await renameFlow(trx, from, to)

@@ -19,6 +19,7 @@ import {
   storeComparison,
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
+import { pollLease } from '../../repositories/flows/leader-lease.ts'
 import { keptReason, type Reason } from '../../texts/reason.ts'
 import { pauseByService } from '../control/pauses-and-limits.ts'
 import { type FormPart, itemRulesOf } from '../definition/definition-hash.ts'
@@ -82,7 +83,7 @@ export function createPoll(deps: FlowPollDeps, runtime: FlowRuntime): PollerDeps
       hasPolled ||= outcome.skipped !== 'paused'
       return outcome
     }
-    return (await withLease(deps, `flow:${name}`, poll, pollLeaseMs))?.result
+    return (await withLease(deps, pollLease(name), poll, pollLeaseMs))?.result
   }
 }
 

@@ -5,6 +5,19 @@ import type { LeaseToken } from '../leases.ts'
 /** The process that holds this lease polls and delivers, for all flows. */
 export const leaderLease = 'flows:leader'
 
+/** The process that holds this lease polls the flow, or changes what its polls compare with. */
+export const pollLease = (flow: string) => `flow:${flow}`
+
+/** Releases the leases of polls of a process that is gone, or of all when this process is alone. */
+export async function releasePollLeases(db: Db, owner?: string): Promise<void> {
+  await db
+    .updateTable('leases')
+    .set({ deadline: new Date(0) })
+    .where('name', 'like', pollLease('%'))
+    .$if(owner !== undefined, (query) => query.where('owner', '=', owner as string))
+    .execute()
+}
+
 /** Stores how many deliveries the leader is sending, for `countInFlight` in other processes. */
 export async function saveInFlight(db: Db, lease: LeaseToken, inFlight: number): Promise<void> {
   await db
