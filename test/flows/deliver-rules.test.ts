@@ -71,20 +71,20 @@ test('a breaker counts outages within its window only, and one probe at a time c
   expect(gate.admit()).toEqual({ starts: Number.POSITIVE_INFINITY, waitMs: 0 })
   const underWay = begin()
   begin().report('outage')
-  expect(gate.admit()).toEqual({ starts: 0, waitMs: 5_000 })
-  expect(gate.begin()).toEqual({ waitMs: 5_000 })
-  pass(4_000)
+  expect(gate.admit()).toEqual({ starts: 0, waitMs: 1_000 })
+  expect(gate.begin()).toEqual({ waitMs: 1_000 })
+  pass(800)
   // Begun before it opened: neither a late success nor a late outage decides anything.
   underWay.report('answered')
-  expect(gate.admit()).toEqual({ starts: 0, waitMs: 1_000 })
-  pass(1_000)
+  expect(gate.admit()).toEqual({ starts: 0, waitMs: 200 })
+  pass(200)
   expect(gate.admit()).toEqual({ starts: 1, waitMs: 0 })
   const probe = begin()
   expect(gate.admit().starts).toBe(0)
   expect('waitMs' in gate.begin()).toBe(true)
   probe.report('outage')
-  expect(gate.admit()).toEqual({ starts: 0, waitMs: 5_000 })
-  pass(5_000)
+  expect(gate.admit()).toEqual({ starts: 0, waitMs: 1_000 })
+  pass(1_000)
   begin().report('unknown')
   expect(gate.admit().starts).toBe(1)
   begin().report('answered')
@@ -93,6 +93,32 @@ test('a breaker counts outages within its window only, and one probe at a time c
   begin().report('outage')
   begin().report('outage')
   expect(gate.admit().waitMs).toBe(0)
+})
+
+test('the end of an outage is noticed after an eighth of its length, or a second, with openFor at most', () => {
+  const breaker = { failures: 1, percent: 50, withinMs: 10_000, openForMs: 120_000 }
+  const waitAfter = (outageMs: number) => {
+    const { now, pass } = testClock()
+    const gate = createGate({ breaker, rateLimit: undefined }, now)
+    let passedMs = 0
+    let probes = 0
+    for (;;) {
+      const begun = gate.begin()
+      if ('waitMs' in begun) {
+        pass(begun.waitMs)
+        passedMs += begun.waitMs
+        continue
+      }
+      if (passedMs >= outageMs) return { lateMs: passedMs - outageMs, probes }
+      begun.report('outage')
+      probes += 1
+    }
+  }
+  expect(waitAfter(3_000).lateMs).toBeLessThanOrEqual(1_000)
+  expect(waitAfter(60_000).lateMs).toBeLessThanOrEqual(7_500)
+  const long = waitAfter(86_400_000)
+  expect(long.lateMs).toBeLessThanOrEqual(120_000)
+  expect(long.probes).toBeLessThan(800)
 })
 
 test('a rate limit holds for every period of its length', () => {

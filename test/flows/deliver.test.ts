@@ -285,6 +285,43 @@ test('while a breaker is open jobs wait without attempts; one probe finds the en
   expect(web.calls).toHaveLength(9)
 })
 
+test('the attempts that test a destination in an outage use up none of an item', async () => {
+  const flow = flowOf('outage', [
+    {
+      concurrency: 2,
+      retry: { attempts: 3, initialMs: 5, maxMs: 10 },
+      breaker: { failures: 2, percent: 50, withinMs: 60_000, openForMs: 20 },
+    },
+  ])
+  let healthy = false
+  const web = receiver(async () => (healthy ? { ok: true } : down))
+  await service().run(flow, [web])
+  await service().change(flow, [{ pk: 'a' }, { pk: 'b' }])
+  await expect.poll(() => web.calls.length, soon).toBeGreaterThan(15)
+  healthy = true
+  await expect.poll(() => statesOf(service().database, 'outage'), soon).toEqual({ done: 2 })
+})
+
+test('an item that alone makes the receiver fail uses up its attempts, though it tests the receiver', async () => {
+  const flow = flowOf('poison', [
+    {
+      concurrency: 1,
+      retry: { attempts: 3, initialMs: 5, maxMs: 10 },
+      breaker: { failures: 1, percent: 100, withinMs: 60_000, openForMs: 20 },
+    },
+  ])
+  const web = receiver(async ({ pk }) => (pk === 'poison' ? down : { ok: true }))
+  await service().run(flow, [web])
+  await service().change(flow, [{ pk: 'poison' }])
+  for (let others = 0; others < 200; others += 1) {
+    const states = await statesOf(service().database, 'poison')
+    if (states.failed === 1) break
+    await service().change(flow, [{ pk: `other-${others}` }])
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  await expect.poll(async () => (await statesOf(service().database, 'poison')).failed, soon).toBe(1)
+})
+
 test('no more attempts begin than the rate limit allows', async () => {
   const flow = flowOf('rate', [{ rateLimit: { max: 3, perMs: 300 } }])
   const times: number[] = []

@@ -139,7 +139,8 @@ const breaker = () =>
             openFor: duration('1s', '24h')
               .prefault('2m')
               .meta({
-                description: 'how long sending stops; then one attempt tests the destination',
+                description:
+                  'how long sending stops at most until one attempt tests the destination: a second at first, then an eighth of the time that it has been failing',
                 examples: ['2m'],
               }),
           })

@@ -118,6 +118,7 @@ export async function attemptDelivery(
   const begun = await beginSoon(gate, signal)
   if ('waitMs' in begun) return postponeAll(begun.waitMs)
   may = () => mayStart() && !gate.isStopped()
+  const isProbe = gate.status().state === 'probing'
 
   const pks = ready.map(({ pk }) => pk)
   const jobs = ready.map(({ job }) => job)
@@ -135,11 +136,11 @@ export async function attemptDelivery(
   for (const [index, one] of ready.entries()) {
     const answer = typeof answers === 'string' ? answers : (answers[index] ?? 'thrown')
     const { timeoutMs } = definition
-    const by = { ...rules, timeoutMs, body, claims, uncounted, broken }
+    const by = { ...rules, timeoutMs, body, claims, uncounted, isProbe, broken }
     const judged = judge(answer, one, by)
     const row = queued[one.place]?.row
     outcomes[one.place] = row ? withFormer(judged.outcome, row, target) : judged.outcome
-    if (!judged.refusal?.isForeign) uncounted.end(one.pk)
+    if (!judged.ofReceiver) uncounted.end(one.pk)
     if (!judged.refusal) continue
     refusals.push(judged.refusal)
     if (judged.refusal.apart) batchLimits.alone(one.pk)

@@ -25,15 +25,20 @@ export type BreakerPolicy = {
   /** The share of outages among the last attempts that opens the breaker, 1 to 100. */
   percent: number
   withinMs: number
+  /** The longest time between two probes. */
   openForMs: number
 }
+
+const firstPauseMs = 1_000
+/** The pauses grow with the outage: its end is found after another eighth of its length at most. */
+const shareOfOutage = 8
 
 const unanswered: Reason = { code: 'NO_ANSWER_AT_ALL' }
 
 /**
  * Protects a receiver in trouble. It opens when `failures` outages make up `percent` of the last attempts, within
- * `withinMs`. Nothing starts for `openForMs`; then one probe decides. Any answer closes it, also a refusal. An outage
- * or a 429 opens it again. Attempts that began before it opened decide nothing. While it is closed, a 429 counts only
+ * `withinMs`. Nothing starts for a second; then one probe decides. Any answer closes it, also a refusal. After an outage
+ * or a 429 the next probe follows after an eighth of the time that it has been open, `openForMs` at most. Attempts that began before it opened decide nothing. While it is closed, a 429 counts only
  * if the caller reports an outage.
  */
 export function createBreaker(policy: BreakerPolicy, now: () => Date): Breaker {
@@ -41,6 +46,9 @@ export function createBreaker(policy: BreakerPolicy, now: () => Date): Breaker {
   const among = Math.ceil((policy.failures * 100) / policy.percent)
   let outages: { at: number; place: number; tookMs: number }[] = []
   let ended = 0
+  /** Begin of the outage, which goes on when it opens again soon after it closed. */
+  let openedAt = 0
+  let closedAt = Number.NEGATIVE_INFINITY
   let openUntil: number | undefined
   let probing = false
   let cause: Reason | null = null
@@ -51,8 +59,11 @@ export function createBreaker(policy: BreakerPolicy, now: () => Date): Breaker {
   }
 
   const open = () => {
+    const at = now().getTime()
+    if (openUntil === undefined && at - closedAt >= policy.withinMs) openedAt = at
     outages = []
-    openUntil = now().getTime() + policy.openForMs
+    const pauseMs = Math.max(firstPauseMs, (at - openedAt) / shareOfOutage)
+    openUntil = at + Math.min(pauseMs, policy.openForMs)
   }
 
   const allowance = () => {
@@ -93,6 +104,7 @@ export function createBreaker(policy: BreakerPolicy, now: () => Date): Breaker {
     probing = false
     if (report === 'answered') {
       openUntil = undefined
+      closedAt = now().getTime()
       cause = null
       ended = 0
     } else if (report !== 'unknown') {

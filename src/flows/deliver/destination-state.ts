@@ -101,7 +101,9 @@ export function reportGate(
     if (state === before && (state !== 'open' || isSameCause)) return
     const at = performance.now()
     const isRepeated = at - (loggedAt.get(state) ?? Number.NEGATIVE_INFINITY) < logAgainMs
-    if (isRepeated && state !== 'open' && before !== 'probing') return
+    const opens = state === 'open' && before !== 'open' && before !== 'probing'
+    const ends = state === 'flowing' && before === 'probing'
+    if (isRepeated && !opens && !ends) return
     loggedAt.set(state, at)
     const fields = { ...target, ...status, cause }
     if (state === 'open') log.warn(fields, 'sending to a destination suspended')

@@ -111,6 +111,8 @@ type Judging = RetryRules & {
   body: Pick<ItemBody, 'keptOf'>
   claims: ClaimRule | undefined
   uncounted: UncountedAttempts
+  /** The attempt tests a destination that failed before. */
+  isProbe: boolean
   /** The service broke the attempt off, or it lost its permit: items that did not arrive are not counted. */
   broken: boolean
 }
@@ -119,14 +121,14 @@ type Judging = RetryRules & {
 type Kept = Pick<Judging, 'body' | 'claims'>
 
 /**
- * Turns an answer into an outcome. All destinations use this order. An arrival counts first. Then, a broken-off
+ * Turns an answer into an outcome. `ofReceiver`: the failure is the receiver's, and not that of the item. All destinations use this order. An arrival counts first. Then, a broken-off
  * attempt does not count. Then the destination says whether to retry.
  */
 export function judge(
   answer: Answer,
   one: Attempted,
   by: Judging,
-): { outcome: Outcome; refusal?: Refusal } {
+): { outcome: Outcome; refusal?: Refusal; ofReceiver?: boolean } {
   const { tried, attempt } = one
   if (typeof answer === 'object' && answer.ok) {
     return { outcome: delivered(answer, one, by) }
@@ -140,17 +142,22 @@ export function judge(
     return { outcome: { kind: 'postponed', version, delayMs: 0, mayHaveArrived }, refusal }
   }
   const begun = begunOf(one, by)
-  const uncounted = refusal.isForeign ? by.uncounted.add(one.pk) : 0
+  const ofReceiver = refusal.isForeign || (by.isProbe && refusal.outage)
+  const uncounted = ofReceiver ? by.uncounted.add(one.pk) : 0
   if (uncounted > 0) {
     const { random, retry } = by
     const { retryAfterSeconds } = refusal
     const delayMs = backoffMs(retry, attempt + uncounted - 1, { random, retryAfterSeconds })
     const failed = failure(refusal.why, attempt - 1, refusal.status)
-    return { outcome: { kind: 'retry', ...tried, failure: failed, delayMs, ...begun }, refusal }
+    return {
+      outcome: { kind: 'retry', ...tried, failure: failed, delayMs, ...begun },
+      refusal,
+      ofReceiver,
+    }
   }
   const failed = failure(refusal.why, attempt, refusal.status)
   if (!refusal.retryable) {
-    return { outcome: { kind: 'final', ...tried, failure: failed, ...begun }, refusal }
+    return { outcome: { kind: 'final', ...tried, failure: failed, ...begun }, refusal, ofReceiver }
   }
   const outcome = {
     ...again(by, tried, failed, refusal.retryAfterSeconds),
@@ -158,7 +165,7 @@ export function judge(
     ...(refusal.forget && { forget: true }),
     ...begun,
   }
-  return { outcome, refusal }
+  return { outcome, refusal, ofReceiver }
 }
 
 function delivered(

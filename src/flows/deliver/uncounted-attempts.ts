@@ -1,6 +1,7 @@
 /**
- * Attempts whose answer did not come from the API (`isForeign`). They count only when the receiver answered another item
- * since the one before: then a firewall refuses this item alone, and the operators must learn of it.
+ * Attempts whose answer did not come from the API (`isForeign`), and those that only tested a destination in an outage. They
+ * count only when the receiver answered another item since the one before: then it refuses this item alone, and the operators
+ * must learn of it.
  */
 export type UncountedAttempts = {
   /** The receiver answered. */

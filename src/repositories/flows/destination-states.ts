@@ -12,7 +12,7 @@ export async function listDestinationStates(db: Db, flow?: string): Promise<Dest
   return (flow === undefined ? query : query.where('flow', '=', flow)).execute()
 }
 
-/** A repeated state keeps the time when it began. */
+/** A repeated state keeps the time when it began. So does a probe of a destination to which nothing is sent. */
 export async function writeDestinationState(db: Db, row: NewDestinationState): Promise<void> {
   const { flow, destination, since, ...changed } = row
   await db
@@ -23,13 +23,17 @@ export async function writeDestinationState(db: Db, row: NewDestinationState): P
         ...changed,
         since: eb
           .case()
-          .when('destination_states.state', '=', row.state)
+          .when('destination_states.state', 'in', sameStates(row.state))
           .then(eb.ref('destination_states.since'))
           .else(since)
           .end(),
       })),
     )
     .execute()
+}
+
+function sameStates(state: NewDestinationState['state']): NewDestinationState['state'][] {
+  return state === 'open' || state === 'probing' ? ['open', 'probing'] : [state]
 }
 
 /** Clears the state of a destination, or of all destinations of a flow. */
