@@ -51,6 +51,19 @@ create table orders (
   settled_reason text,
   last_updated_at timestamptz not null,
   expires_at timestamptz not null,
+  standing text not null generated always as (case
+    when conflict is not null and settled_as is null then 'in_doubt'
+    when refund_unclear is not null or refund_contradicted is not null then 'in_doubt'
+    when paid_after_close and refunded_cents < paid_cents then 'paid'
+    when paid_after_close then 'refunded'
+    when status in ('canceled', 'failed', 'expired') then 'not_paid'
+    when status = 'processed' then 'paid'
+    when status in ('refunded', 'partially_refunded') then 'refunded'
+    -- It is open: the terminal may still have it.
+    when settled_as is not null then settled_as
+    when creation = 'unknown' or status = 'action_required' or unknown_status is not null then 'in_doubt'
+    when creation = 'intent' and cancel_requested_at is not null then 'in_doubt'
+    else 'under_way' end) stored,
   -- Leases.
   sender uuid,
   sender_until timestamptz,
@@ -148,6 +161,8 @@ comment on column orders.settled_at is 'state: when the person decided';
 comment on column orders.settled_reason is 'state: the person''s reason';
 comment on column orders.last_updated_at is 'state: when the row last changed, for readers of changes';
 comment on column orders.expires_at is 'state: when the terminal stops waiting';
+comment on column orders.standing is
+  'state: the group of the order for people, from the other columns; under_way becomes in_doubt when expires_at has passed';
 comment on column orders.sender is 'lease: who sends to the provider under this order''s key';
 comment on column orders.sender_until is 'lease: until when';
 comment on column orders.sent_at is 'lease: when the first byte of the charge may have left';
@@ -176,6 +191,41 @@ $$;
 
 create trigger orders_moves before update on orders
   for each row when (old.status is distinct from new.status) execute function refuse_order_move();
+
+-- What figures, lists and the state of a box count. A query reads it as if it had the conditions itself, so the partial indexes
+-- above serve it. Lists of states are those of src/domain/order-state.ts.
+create view order_figures as
+select orders.*,
+  status in ('created', 'at_terminal', 'action_required') and settled_as is null as is_open,
+  settled_as is null and creation in ('intent', 'unknown') as is_charge_unclear,
+  settled_as is null and conflict is not null as is_contradicted,
+  refund_unclear is not null or refund_contradicted is not null as is_refund_unclear,
+  status in ('processed', 'partially_refunded', 'refunded') or paid_after_close as was_paid,
+  status in ('processed', 'partially_refunded') or (paid_after_close and refunded_cents < paid_cents) as is_charged,
+  status = 'failed' and not paid_after_close and jsonb_array_length(payments) > 0 as is_declined,
+  (paid_after_close or (paid_cents > 0 and paid_cents < amount_cents)) and settled_as is distinct from 'paid'
+    and refunded_cents < paid_cents and (paid_after_close or status in ('processed', 'partially_refunded'))
+    as is_money_undecided,
+  settled_as = 'paid' and status in ('canceled', 'failed', 'expired') and not paid_after_close as is_settled_unpaid,
+  net is not null as has_net,
+  (net ->> 'grossCents')::bigint - (net ->> 'netCents')::bigint as fee_cents
+from orders;
+comment on view order_figures is 'Orders with what is counted of them.';
+comment on column order_figures.is_open is 'Not ended at the provider, and no person has decided about it';
+comment on column order_figures.is_charge_unclear is
+  'The provider may or may not have the charge, and no person has decided';
+comment on column order_figures.is_contradicted is
+  'What the provider shows contradicts the order, and no person has decided';
+comment on column order_figures.is_refund_unclear is 'A person must decide how a refund ended';
+comment on column order_figures.was_paid is 'The customer paid, with or without a later refund';
+comment on column order_figures.is_charged is 'Paid, and not refunded in full since';
+comment on column order_figures.is_declined is 'It ended without money, after a payment was tried';
+comment on column order_figures.is_money_undecided is
+  'Paid late or in part, not refunded in full, and no person has decided: paid_late and paid_less of decisionOf';
+comment on column order_figures.is_settled_unpaid is
+  'A person decided that it was paid, and it ended without a payment: settled_unpaid of decisionOf';
+comment on column order_figures.has_net is 'The net is known';
+comment on column order_figures.fee_cents is 'What the provider keeps; null while the net is not known';
 
 create table order_operations (
   -- The request: set at insert.

@@ -17,7 +17,9 @@ export async function tablesPage(db: Db): Promise<string> {
         'name', a.attname, 'type', format_type(a.atttypid, a.atttypmod), 'isRequired', a.attnotnull,
         'comment', col_description(c.oid, a.attnum)) order by a.attnum) as columns
     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-    where c.relnamespace = current_schema()::regnamespace and c.relkind = 'r'
+    where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'v')
+      -- A view has the columns of its table too; those of its own have a comment.
+      and (c.relkind = 'r' or col_description(c.oid, a.attnum) is not null)
     group by c.oid`.execute(db)
   const tables = new Map(rows.map((row) => [row.name, row]))
   const families = readdirSync(migrationsFolder)
@@ -38,7 +40,7 @@ ${families.join('\n\n')}
 
 function familyOf(text: string, tables: ReadonlyMap<string, DatabaseTable>): string {
   const [, title = ''] = /^-- (.*)\.$/m.exec(text) ?? []
-  const names = [...text.matchAll(/^create table (\w+)/gm)].map(([, name = '']) => name)
+  const names = [...text.matchAll(/^create (?:table|view) (\w+)/gm)].map(([, name = '']) => name)
   const found = names.flatMap((name) => tables.get(name) ?? [])
   return [`## ${title}`, ...found.map(describe)].join('\n\n')
 }

@@ -6,7 +6,7 @@ import { jsonFlow, startTestFlows } from '../../test/support/flows.ts'
 import { asAdmin } from '../../test/support/till.ts'
 import { borrowDatabase } from '../../test/support/worker-database.ts'
 import { tablesPage } from './database-tables.ts'
-import { orderStatesPage } from './order-states.ts'
+import { orderStatesModule, orderStatesPage } from './order-states.ts'
 import {
   alertsPage,
   commandsPage,
@@ -32,10 +32,11 @@ const commands = [
   ['npm run flows:new', 'src/commands/new-flow.ts'],
 ] as const
 
-/** Every generated page by its file name, from docs/reference on. Starts a service in memory and the commands' help. */
+/** Every generated page, and the module of the order states, by its file name, from docs/reference on. Starts a service in memory and the commands' help. */
 export async function referencePages(): Promise<Record<string, string>> {
   const [{ scrapes, tables }, helps] = await Promise.all([readService(), readHelps()])
   return {
+    '../../public/dashboard/order-states.js': orderStatesModule(),
     '../internals/tables.md': tables,
     'alerts.md': alertsPage(),
     'commands.md': commandsPage(helps),

@@ -27,6 +27,7 @@ import type { ClosingLine, ClosingTotals } from '../domain/closing.ts'
 import type { StoredReason } from '../texts/reason.ts'
 import type { Net } from '../domain/net-amount.ts'
 import type { Payment, ProviderRefund } from '../domain/order.ts'
+import type { Standing } from '../domain/order-state.ts'
 import type { Role } from '../domain/permissions.ts'
 import type { PaymentRefund, ProviderCharge, ProviderFee } from '../domain/provider-payment.ts'
 import type { Who } from '../domain/who.ts'
@@ -125,7 +126,12 @@ export const overrides: Readonly<Record<string, TableOverrides>> = {
     fixed:
       'caja_id sucursal_id terminal_id mp_user_id external_reference mp_external_reference reference_attempt amount_cents whole_amount description ticket_number send_ticket_number print_ticket payment_method expiration_minutes adopted_at',
     later: 'refund_unclear refund_contradicted currency',
-    types: { payments: 'Payment[]', refunds: 'ProviderRefund[]', net: 'Net' },
+    types: {
+      payments: 'Payment[]',
+      refunds: 'ProviderRefund[]',
+      net: 'Net',
+      standing: 'Standing',
+    },
   },
   orphans: {
     fixed: 'payment_id caja_id sucursal_id amount_cents sold_at found_at',

@@ -3,6 +3,8 @@
  * fractions can touch them.
  */
 
+import { receivedStates } from './order-states.js'
+
 const pointShape = /^([0-9]{1,12})\.([0-9]{2})$/
 const decimalsShape = /^(.*?)(?:([.,])([0-9]{1,2}))?$/
 const groupedShape = /^[0-9]{1,3}(?:([.,])[0-9]{3})(?:\1[0-9]{3})*$/
@@ -37,11 +39,9 @@ export function commaOfCents(cents) {
   return pointOfCents(cents).replace('.', ',')
 }
 
-const paidStatuses = new Set(['processed', 'partially_refunded', 'refunded'])
-
 /** Whether the customer's money came in for this order, be it refunded later or not. */
 export function wasPaid(order) {
-  return paidStatuses.has(order.status) || order.paid_after_close
+  return receivedStates.includes(order.status) || order.paid_after_close
 }
 
 /** For one order, in cents: what the buyer paid, what the shop received of it, and what the shop returned. */

@@ -8,6 +8,7 @@ import { amountExample, money, moneyOfCents } from './amounts.js'
 import { newIdempotencyKey } from './idempotency-key.js'
 import { inDoubt } from './in-doubt.js'
 import { centsOfTyped, commaOfCents, sumsOf } from './money.js'
+import { paidStates } from './order-states.js'
 
 /**
  * Keys of refunds whose outcome is not known yet, by order and amount: trying again, even from a new window, must ask
@@ -29,8 +30,7 @@ export function canCancel({ status, status_detail: detail, given_up_at: givenUp,
 
 /** Whether there may be money to give back. */
 export function canRefund(order) {
-  const isPaid = order.status === 'processed' || order.status === 'partially_refunded'
-  return isPaid || order.needs_decision === 'paid_late'
+  return paidStates.includes(order.status) || order.needs_decision === 'paid_late'
 }
 
 export function askCancel(app, order) {

@@ -4,6 +4,7 @@ import type { ClientName } from '../domain/client-name.ts'
 import type { ClosingLine, ClosingTotals } from '../domain/closing.ts'
 import type { Net } from '../domain/net-amount.ts'
 import type { Payment, ProviderRefund } from '../domain/order.ts'
+import type { Standing } from '../domain/order-state.ts'
 import type { Role } from '../domain/permissions.ts'
 import type { PaymentRefund, ProviderCharge, ProviderFee } from '../domain/provider-payment.ts'
 import type { Who } from '../domain/who.ts'
@@ -746,6 +747,31 @@ export interface OrderEventsTable {
   version: Fixed<number>
 }
 
+export interface OrderFiguresTable extends OrdersTable {
+  /** What the provider keeps; null while the net is not known */
+  fee_cents: number | null
+  /** The net is known */
+  has_net: boolean
+  /** The provider may or may not have the charge, and no person has decided */
+  is_charge_unclear: boolean
+  /** Paid, and not refunded in full since */
+  is_charged: boolean
+  /** What the provider shows contradicts the order, and no person has decided */
+  is_contradicted: boolean
+  /** It ended without money, after a payment was tried */
+  is_declined: boolean
+  /** Paid late or in part, not refunded in full, and no person has decided: paid_late and paid_less of decisionOf */
+  is_money_undecided: boolean
+  /** Not ended at the provider, and no person has decided about it */
+  is_open: boolean
+  /** A person must decide how a refund ended */
+  is_refund_unclear: boolean
+  /** A person decided that it was paid, and it ended without a payment: settled_unpaid of decisionOf */
+  is_settled_unpaid: boolean
+  /** The customer paid, with or without a later refund */
+  was_paid: boolean
+}
+
 export interface OrderOperationsTable {
   /** request: the amount to refund; afterwards what was refunded, since a total refund may return less */
   amount_cents: number | null
@@ -878,6 +904,8 @@ export interface OrdersTable {
   settled_at: Date | null
   /** state: the person's reason */
   settled_reason: string | null
+  /** state: the group of the order for people, from the other columns; under_way becomes in_doubt when expires_at has passed */
+  standing: GeneratedAlways<Standing>
   /** state: docs/reference/order-states.md */
   status:
     | 'created'
@@ -1287,6 +1315,7 @@ export interface Tables {
   oauth_states: OauthStatesTable
   order_calls: OrderCallsTable
   order_events: OrderEventsTable
+  order_figures: OrderFiguresTable
   order_operations: OrderOperationsTable
   orders: OrdersTable
   orphans: OrphansTable

@@ -1,5 +1,93 @@
 import type { OrderStatus } from './order.ts'
 
+/** What is true of an order by its state alone. A flag that is absent is false. */
+type OrderState = {
+  /** The customer may still pay. */
+  open?: true
+  /** It occupies its terminal, and the provider may accept a cancel. */
+  holdsTerminal?: true
+  /** Only the terminal brings an order into this state, so it was seen to work. */
+  showsTerminal?: true
+  /** The customer paid, with or without a later refund. */
+  received?: true
+  /** The customer's money is with the shop, at least in part. */
+  paid?: true
+  /** The customer got it back, in part or whole. */
+  refunded?: true
+  /** It ended without a charge. */
+  closedUnpaid?: true
+  /** The provider never changes it, so a status check is of no use. */
+  final?: true
+  /**
+   * The states that evidence may move it to, as a reachability relation. The provider sends no event for `at_terminal`, and
+   * events arrive late or never, so evidence may skip states. An order may be refunded before it is read: each state that can
+   * become paid can also become refunded.
+   */
+  next: readonly OrderStatus[]
+}
+
+const unpaidEnds = ['failed', 'canceled', 'expired'] as const
+const refundedStates = ['partially_refunded', 'refunded'] as const
+
+/**
+ * Every list of states in the code comes from this table. The lists in migrations/0003_orders.sql are compared with it by
+ * test/payment/same-states.test.ts, and public/shared/order-states.js is written from it.
+ */
+export const orderStates: Readonly<Record<OrderStatus, OrderState>> = {
+  created: {
+    open: true,
+    holdsTerminal: true,
+    next: ['at_terminal', 'action_required', 'processed', ...unpaidEnds, ...refundedStates],
+  },
+  at_terminal: {
+    open: true,
+    holdsTerminal: true,
+    showsTerminal: true,
+    next: ['action_required', 'processed', ...unpaidEnds, ...refundedStates],
+  },
+  // It has left the terminal, and a person looks there for its result.
+  action_required: {
+    open: true,
+    showsTerminal: true,
+    next: ['processed', ...unpaidEnds, ...refundedStates],
+  },
+  processed: { received: true, paid: true, showsTerminal: true, next: refundedStates },
+  failed: { closedUnpaid: true, final: true, showsTerminal: true, next: [] },
+  canceled: { closedUnpaid: true, final: true, next: [] },
+  expired: { closedUnpaid: true, final: true, next: [] },
+  partially_refunded: { received: true, paid: true, refunded: true, next: ['refunded'] },
+  refunded: { received: true, refunded: true, final: true, next: [] },
+}
+
+export type StateFlag = Exclude<keyof OrderState, 'next'>
+
+const has = (flag: StateFlag) => (status: OrderStatus) => orderStates[status][flag] === true
+
+export const isOpen = has('open')
+export const holdsTerminal = has('holdsTerminal')
+export const wasReceived = has('received')
+export const isPaid = has('paid')
+export const isRefunded = has('refunded')
+export const isClosedUnpaid = has('closedUnpaid')
+export const isFinal = has('final')
+
+/** The states with a flag, in the order of the table. */
+export function statesThat(flag: StateFlag): OrderStatus[] {
+  return (Object.keys(orderStates) as OrderStatus[]).filter(has(flag))
+}
+
+/** Whether evidence of `to` may move an order in the state `from`. */
+export function canMove(from: OrderStatus, to: OrderStatus): boolean {
+  return orderStates[from].next.includes(to)
+}
+
+/** `creation` of an order and `state` of an operation whose result at the provider is not known. */
+export const unknownResults = ['intent', 'unknown'] as const
+
+export function isResultUnknown(state: string): boolean {
+  return state === 'intent' || state === 'unknown'
+}
+
 /**
  * Groups of orders for people: each order is in exactly one. `in_doubt`: it is unknown whether the customer has paid,
  * or whether a refund was made, and waiting does not resolve it. `refunded`: in part or whole.
@@ -9,76 +97,13 @@ export type Standing = (typeof standings)[number]
 /** Orders that were paid, with or without a later refund: what the statistics count as paid. Not a standing, but a filter as these are. */
 export const received = 'received'
 
-/**
- * The fields that decide the standing of an order. `src/repositories/orders/order-list.ts` has the same rule in SQL,
- * and a test compares them.
- */
-type StandingOrder = {
-  creation: 'intent' | 'unknown' | 'confirmed' | 'refused'
-  status: OrderStatus
-  conflict: string | null
-  unknown_status: string | null
-  paid_after_close: boolean
-  paid_cents: number
-  refunded_cents: number
-  cancel_requested_at: Date | null
-  expires_at: Date
-  settled_as: 'paid' | 'not_paid' | null
-  refund_unclear: string | null
-  refund_contradicted: string | null
-}
-
-export function standingOf(order: StandingOrder, now: Date): Standing {
-  const { status } = order
-  if (order.conflict !== null && order.settled_as === null) return 'in_doubt'
-  if (isRefundInDoubt(order)) return 'in_doubt'
-  if (order.paid_after_close) return order.refunded_cents < order.paid_cents ? 'paid' : 'refunded'
-  if (isOpen(status)) return order.settled_as ?? (isDoubtful(order, now) ? 'in_doubt' : 'under_way')
-  if (isClosedUnpaid(status)) return 'not_paid'
-  return status === 'processed' ? 'paid' : 'refunded'
-}
-
-/** A person must decide how a refund of the order ended. */
-export function isRefundInDoubt(
-  order: Pick<StandingOrder, 'refund_unclear' | 'refund_contradicted'>,
-): boolean {
-  return order.refund_unclear !== null || order.refund_contradicted !== null
+/** The database derives the standing from the other columns. It does not know the time: an order under way whose time is over is in doubt. */
+export function standingAt(order: { standing: Standing; expires_at: Date }, now: Date): Standing {
+  return order.standing === 'under_way' && order.expires_at < now ? 'in_doubt' : order.standing
 }
 
 /** Most outcomes are known within seconds, by the sweeper. A younger charge is not shown as in doubt. */
 export const doubtAfterMs = 30_000
-
-/**
- * Why it is unknown whether the customer has paid, while no person has settled it: `in_doubt`, the provider did not confirm the
- * charge; `contradicted`, what it shows contradicts the order. `src/repositories/statistics/figure-conditions.ts` has the same
- * rule in SQL, and a test compares them.
- */
-export function chargeDoubtOf(
-  order: {
-    creation: StandingOrder['creation']
-    createdAt: Date
-    conflict: boolean
-    settledAs: StandingOrder['settled_as']
-  },
-  now: Date,
-): 'in_doubt' | 'contradicted' | null {
-  if (order.settledAs !== null) return null
-  const isUnconfirmed = order.creation === 'intent' || order.creation === 'unknown'
-  const ageMs = now.getTime() - order.createdAt.getTime()
-  if (isUnconfirmed && ageMs >= doubtAfterMs) return 'in_doubt'
-  return order.conflict ? 'contradicted' : null
-}
-
-/**
- * An order that was sent without an answer, or given up before one, no longer waits for a customer. Of one in a status that is not
- * known here nothing is known to come.
- */
-function isDoubtful(order: StandingOrder, now: Date): boolean {
-  if (order.creation === 'unknown' || order.status === 'action_required') return true
-  if (order.unknown_status !== null) return true
-  const isGivenUp = order.creation === 'intent' && order.cancel_requested_at !== null
-  return isGivenUp || order.expires_at < now
-}
 
 /**
  * Why a person must decide about the money of an order. `paid_late`: paid after it was closed, or after a person
@@ -109,55 +134,6 @@ export function decisionOf(order: DecisionOrder): Decision | null {
   return isKept && isLess && isPaid(order.status) ? 'paid_less' : null
 }
 
-/**
- * Which state may follow which, as a reachability relation. The provider sends no event for `at_terminal`, and events
- * arrive late or never, so evidence may skip states. An order may be refunded before it is read. So every state that
- * can become paid can also become refunded.
- */
-const reachable: Record<OrderStatus, readonly OrderStatus[]> = {
-  created: [
-    'at_terminal',
-    'processed',
-    'canceled',
-    'failed',
-    'expired',
-    'action_required',
-    'refunded',
-    'partially_refunded',
-  ],
-  at_terminal: [
-    'processed',
-    'canceled',
-    'failed',
-    'expired',
-    'action_required',
-    'refunded',
-    'partially_refunded',
-  ],
-  action_required: ['processed', 'failed', 'canceled', 'expired', 'refunded', 'partially_refunded'],
-  processed: ['partially_refunded', 'refunded'],
-  partially_refunded: ['refunded'],
-  canceled: [],
-  failed: [],
-  expired: [],
-  refunded: [],
-}
-
-/** Whether evidence of `to` may move an order in the state `from`. */
-export function canMove(from: OrderStatus, to: OrderStatus): boolean {
-  return reachable[from].includes(to)
-}
-
-/** States in which the terminal may still have the order. */
-export function isOpen(status: OrderStatus): boolean {
-  return status === 'created' || status === 'at_terminal' || status === 'action_required'
-}
-
-/** States in which the provider may accept a cancel. */
-export function mayBeCanceled(status: OrderStatus): boolean {
-  return status === 'created' || status === 'at_terminal'
-}
-
 /** The detail of an order whose cancel the provider has passed to its terminal, which may still take the money. */
 export const cancelRequested = 'cancellation_requested'
 
@@ -167,21 +143,6 @@ export function isCancelRequested(order: {
   status_detail: string | null
 }): boolean {
   return order.status === 'at_terminal' && order.status_detail === cancelRequested
-}
-
-/** States in which the customer's money is with the shop, at least in part. */
-export function isPaid(status: OrderStatus): boolean {
-  return status === 'processed' || status === 'partially_refunded'
-}
-
-/** States that end an order without a charge. */
-export function isClosedUnpaid(status: OrderStatus): boolean {
-  return status === 'canceled' || status === 'failed' || status === 'expired'
-}
-
-/** States that the provider never changes, so a status check is of no use. */
-export function isUntouchable(status: OrderStatus): boolean {
-  return isClosedUnpaid(status) || status === 'refunded'
 }
 
 /**
@@ -206,7 +167,7 @@ type OrderWord = {
 
 /**
  * The provider's statuses of an order (provider file 2.6, news-2026-11 section 7); only this table translates them. A
- * status that is missing here is open. `partially_refunded` is not the provider's: it is derived. `isUntouchable` of
+ * status that is missing here is open. `partially_refunded` is not the provider's: it is derived. `isFinal` of
  * our state decides whether a status is open or final. docs/reference/order-states.md shows this table.
  */
 export const orderWords: ReadonlyMap<string, OrderWord> = new Map([

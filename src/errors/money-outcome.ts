@@ -1,5 +1,5 @@
 import type { OrderStatus, ProviderRefund } from '../domain/order.ts'
-import { isOpen, isPaid, isPendingRefund, isUntouchable } from '../domain/order-state.ts'
+import { isFinal, isOpen, isPaid, isPendingRefund, isResultUnknown } from '../domain/order-state.ts'
 import type { AppError, Outcome } from './app-error.ts'
 
 /**
@@ -28,7 +28,7 @@ export type MoneyState = {
  * under way, and when the provider contradicts our record.
  */
 export function outcomeOf(order: MoneyState): Outcome {
-  if (order.creation === 'intent' || order.creation === 'unknown') return 'unknown'
+  if (isResultUnknown(order.creation)) return 'unknown'
   if (order.conflict !== null || isRefundUnderWay(order)) return 'unknown'
   if (order.paid_after_close) {
     return order.refunded_cents < order.paid_cents ? 'charged' : 'not_charged'
@@ -45,7 +45,7 @@ export function isRefundUnderWay(order: Pick<MoneyState, 'refund_open' | 'refund
 /** The money of an order: `retrySafe` means that a new charge for the same sale is no second one. */
 export function orderMoneyOutcome(order: MoneyState): MoneyOutcome {
   const outcome = outcomeOf(order)
-  return { outcome, retrySafe: isUntouchable(order.status) && outcome === 'not_charged' }
+  return { outcome, retrySafe: isFinal(order.status) && outcome === 'not_charged' }
 }
 
 /**

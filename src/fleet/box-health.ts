@@ -1,4 +1,4 @@
-import { chargeDoubtOf } from '../domain/order-state.ts'
+import { holdsTerminal } from '../domain/order-state.ts'
 import type { ErrorCode } from '../errors/app-error.ts'
 import type { Cause } from './causes.ts'
 import {
@@ -73,7 +73,7 @@ function ownTrouble(seen: BoxSeen, charged: Date | null, now: Date): Health | un
   ].filter((one) => one !== undefined)
   const worst = candidates.find(({ state }) => state === 'down') ?? candidates[0]
   if (worst?.state === 'down') return worst
-  return doubt(seen, now) ?? undecided(seen) ?? worst
+  return doubt(seen) ?? undecided(seen) ?? worst
 }
 
 /** Charges that the terminal did not show, since the last one that it showed. */
@@ -165,12 +165,8 @@ function terminalBusy(seen: BoxSeen, refused: RefusalSeen, now: Date): Health | 
   return healthOf(isPaying ? 'attention' : 'down', 'terminal_busy', since, aboutOf(occupying))
 }
 
-function isOnTerminal(status: ChargeSeen['status']): boolean {
-  return status === 'created' || status === 'at_terminal'
-}
-
 function occupiesTerminal({ status, creation }: ChargeSeen): boolean {
-  return creation === 'confirmed' && isOnTerminal(status)
+  return creation === 'confirmed' && holdsTerminal(status)
 }
 
 /** What the last read of the terminals found. */
@@ -204,9 +200,9 @@ function overdueOnTerminal({ charges }: BoxSeen, now: Date): Health | undefined 
 }
 
 /** A charge in doubt, until a person settles it or a later charge has run on the box. */
-function doubt({ charges }: BoxSeen, now: Date): Health | undefined {
+function doubt({ charges }: BoxSeen): Health | undefined {
   for (const charge of charges) {
-    const cause = chargeDoubtOf(charge, now)
+    const { doubt: cause } = charge
     if (cause !== null) {
       const since = cause === 'in_doubt' ? charge.createdAt : charge.changedAt
       return healthOf('attention', cause, since, aboutOf(charge))

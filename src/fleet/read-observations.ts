@@ -1,5 +1,6 @@
 import type { Db } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
+import { doubtAfterMs } from '../domain/order-state.ts'
 import type { ErrorCode } from '../errors/app-error.ts'
 import {
   type BoxChargeRow,
@@ -34,7 +35,7 @@ export async function readObservations(
   client?: ClientName,
 ): Promise<Observations> {
   const sightings = await listSightings(db, client)
-  const charges = Map.groupBy(await readCharges(db, client), boxKey)
+  const charges = Map.groupBy(await readCharges(db, now, client), boxKey)
   const since = new Date(now.getTime() - undecidedWithinMs)
   const undecided = new Map(
     (await listUndecided(db, since, client)).map((row) => [boxKey(row), row]),
@@ -67,13 +68,18 @@ export async function readObservations(
  * The newest charge of every box, and some earlier ones where the terminal gave no sign of it. Charges before one that
  * ran on the terminal show nothing more.
  */
-async function readCharges(db: Db, client: ClientName | undefined): Promise<BoxChargeRow[]> {
-  const newest = await listBoxCharges(db, 1, { client })
+async function readCharges(
+  db: Db,
+  now: Date,
+  client: ClientName | undefined,
+): Promise<BoxChargeRow[]> {
+  const doubtBefore = new Date(now.getTime() - doubtAfterMs)
+  const newest = await listBoxCharges(db, { limit: 1, doubtBefore }, { client })
   const among = newest
     .filter(({ lifeAt }) => lifeAt === null)
     .map((row) => ({ client: row.client, cajaId: row.cajaId }))
   if (among.length === 0) return newest
-  const more = await listBoxCharges(db, chargesRead, { client, among })
+  const more = await listBoxCharges(db, { limit: chargesRead, doubtBefore }, { client, among })
   return [...newest.filter(({ lifeAt }) => lifeAt !== null), ...more]
 }
 

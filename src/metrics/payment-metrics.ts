@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import { whenCommitted } from '../db/transactions.ts'
-import { isOpen, isPaid } from '../domain/order-state.ts'
+import { isOpen, statesThat, wasReceived } from '../domain/order-state.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { ProviderCallLog } from '../provider/provider.ts'
 import type { OrderRow } from '../repositories/orders/order-queries.ts'
@@ -136,17 +136,10 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
 
 const boxStates = ['ok', 'attention', 'down'] as const
 
-const outcomes = [
-  'paid',
-  'canceled',
-  'failed',
-  'expired',
-  'not_created',
-  'paid_after_close',
-] as const
+const outcomes = ['paid', ...statesThat('closedUnpaid'), 'not_created', 'paid_after_close'] as const
 
 function outcomeOf({ status, status_detail }: OrderRow): string {
-  if (isPaid(status) || status === 'refunded') return 'paid'
+  if (wasReceived(status)) return 'paid'
   return status_detail === 'not_created' ? 'not_created' : status
 }
 

@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises'
 import { Gauge, type Registry } from 'prom-client'
 import type { Database } from '../db/database.ts'
+import { statesThat } from '../domain/order-state.ts'
 import { subjectKinds } from '../fleet/health-states.ts'
 import {
   type PaymentFigures,
@@ -98,7 +99,7 @@ function describeFigures(gauge: DefineGauge, figures: PaymentFigures, now: Date)
   const age = (name: string, help: string, since: Date | null) =>
     gauge(name, help).set(since ? Math.max(0, now.getTime() - since.getTime()) / milliseconds : 0)
   const open = gauge('orders_open', 'Open orders', ['status'])
-  for (const status of ['created', 'at_terminal', 'action_required']) {
+  for (const status of statesThat('open')) {
     open.set({ status }, figures.open[status] ?? 0)
   }
   gauge('orders_unknown', 'Charges whose result at the provider is unknown').set(figures.unknown)

@@ -41,12 +41,12 @@ export function reachOf({ limit }: { limit: number }): number {
 }
 
 /**
- * Makes the page and counts the list. If all entries fit into the page they are not counted again. `question`
- * identifies the list if its filter contains the current time.
+ * Makes the page and counts the list. If all entries fit into the page they are not counted again. `table` is the one that is
+ * read. `question` identifies the list if its filter contains the current time.
  */
 export async function toListPage<Row, Table extends keyof Tables>(
   db: Db,
-  table: Table,
+  table: keyof Tables,
   list: SelectQueryBuilder<Tables, Table, object>,
   found: readonly Row[],
   { limit, offset, place }: PageRequest<{ side: Side }>,
@@ -71,7 +71,7 @@ const questionsKept = 200
 /** How many entries the list has. */
 function countEntries<Table extends keyof Tables>(
   db: Db,
-  table: Table,
+  table: keyof Tables,
   list: SelectQueryBuilder<Tables, Table, object>,
   question: SelectQueryBuilder<Tables, Table, object>,
 ): Promise<number> {

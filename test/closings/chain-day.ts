@@ -23,7 +23,7 @@ export async function seedChainDay(
     .where('client', '=', asClientName(till.client))
     .execute()
   const posOf = new Map(boxesThere.map((box) => [box.external_id, Number(box.mp_pos_id)]))
-  const model = await orderRow(
+  const { standing: _, ...model } = await orderRow(
     service,
     (await charge(service, till, { reference: 'MODEL' })).json().order_id,
   )

@@ -1,12 +1,6 @@
 import { expect, test } from 'vitest'
 import { type OrderStatus, orderStatuses } from '../../src/domain/order.ts'
-import {
-  canMove,
-  isClosedUnpaid,
-  isOpen,
-  isPaid,
-  isUntouchable,
-} from '../../src/domain/order-state.ts'
+import { canMove, isClosedUnpaid, isFinal, isOpen, isPaid } from '../../src/domain/order-state.ts'
 
 /** The specified transitions, with the refunded states added wherever an order may have been paid without our knowledge. */
 const moves: Record<OrderStatus, OrderStatus[]> = {
@@ -60,7 +54,7 @@ test('no path of transitions returns to an earlier state', () => {
 })
 
 test('each state is exactly one of open, paid or ended', () => {
-  const kinds = (status: OrderStatus) => [isOpen(status), isPaid(status), isUntouchable(status)]
+  const kinds = (status: OrderStatus) => [isOpen(status), isPaid(status), isFinal(status)]
   for (const status of orderStatuses) {
     expect(kinds(status).filter(Boolean), status).toHaveLength(1)
   }

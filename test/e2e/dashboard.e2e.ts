@@ -3,6 +3,7 @@ import { buffer } from 'node:stream/consumers'
 import { sql } from 'kysely'
 import type { BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { insertOrders } from '../support/insert-orders.ts'
 import { deliver, openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import {
@@ -188,12 +189,12 @@ test('a link to an order opens where there is one client only', async () => {
 test('filters and pages stay over a reload, and back and forward lead through them', async () => {
   const own = await openShop(service, 'almacen', '7900008')
   await sell(own, 'ALM-PAID')
-  await sql`
-    insert into orders select (jsonb_populate_record(one, jsonb_build_object('id', gen_random_uuid(),
+  await insertOrders(
+    service.database.db,
+    sql`select (jsonb_populate_record(one, jsonb_build_object('id', gen_random_uuid(),
       'mp_order_id', 'ORDALM' || n, 'mp_external_reference', 'ALM-' || n, 'external_reference', 'ALM-' || n,
       'created_at', one.created_at - n * interval '1 minute'))).*
-    from orders as one, generate_series(1, 60) as n where one.external_reference = 'ALM-PAID'`.execute(
-    service.database.db,
+    from orders as one, generate_series(1, 60) as n where one.external_reference = 'ALM-PAID'`,
   )
   const page = await open('orders?client=almacen')
   const rows = main(page).locator('tbody tr')

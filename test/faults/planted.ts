@@ -202,7 +202,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     changes: [
       {
         file: payments('terminals/choose-terminal'),
-        find: "return shown === 'created' || shown === 'at_terminal' ? current : undefined",
+        find: 'return shown && holdsTerminal(shown) ? current : undefined',
         replace: "return isOpenHere(current) || shown === 'created' ? current : undefined",
       },
       {

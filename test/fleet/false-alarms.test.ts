@@ -70,7 +70,7 @@ function seenAt(one: Simulated, now: number): ChargeSeen {
     endedAt: hasEnded ? date(one.endAt) : null,
     expiresAt: date(one.at + 900_000),
     isGivenUp: hasEnded && one.status === 'canceled',
-    conflict: false,
+    doubt: null,
     settledAs: null,
   }
 }

@@ -33,7 +33,7 @@ export function chargeSeen(over: Partial<ChargeSeen> = {}): ChargeSeen {
     endedAt: new Date(createdAt.getTime() + 4_000),
     expiresAt: new Date(createdAt.getTime() + 900_000),
     isGivenUp: false,
-    conflict: false,
+    doubt: null,
     settledAs: null,
     ...over,
   }

@@ -3,6 +3,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { jsonFlow, startTestFlows, type TestFlows } from '../support/flows.ts'
+import { insertOrders } from '../support/insert-orders.ts'
 import { longestTurn, promisedMs } from '../support/longest-turn.ts'
 import { openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
@@ -41,11 +42,12 @@ afterAll(async () => {
 /** As much as each list shows at a time, of rows as long as they come. */
 async function fill(): Promise<void> {
   const { db } = service.database
-  await sql`
-    insert into orders
-    select (jsonb_populate_record(first, jsonb_build_object('id', gen_random_uuid(), 'mp_order_id', 'ORD' || n,
+  await insertOrders(
+    db,
+    sql`select (jsonb_populate_record(first, jsonb_build_object('id', gen_random_uuid(), 'mp_order_id', 'ORD' || n,
       'mp_external_reference', 'R' || n, 'external_reference', 'R' || n, 'description', ${long(150)}::text))).*
-    from orders as first, generate_series(1, 2000) n where client = 'acme'`.execute(db)
+    from orders as first, generate_series(1, 2000) n where client = 'acme'`,
+  )
   await sql`
     insert into webhook_log (id, delivery_key, signature_valid, status, error_message, payload, received_at)
     select gen_random_uuid(), 'k' || n, true, 'processed', ${long(600)}::text,

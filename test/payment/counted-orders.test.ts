@@ -37,7 +37,9 @@ async function sellBefore(orderId: string, sales: number): Promise<void> {
   const { db } = service.database
   const { rows } = await sql<{ name: string }>`
     select attname as name from pg_attribute
-    where attrelid = 'orders'::regclass and attnum > 0 and not attisdropped`.execute(db)
+    where attrelid = 'orders'::regclass and attnum > 0 and not attisdropped and attgenerated = ''`.execute(
+    db,
+  )
   const changed: Record<string, string> = {
     id: 'gen_random_uuid()',
     external_reference: `external_reference || '-' || n`,

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { close, mpPosOf, sell } from '../closings/shop-day.ts'
+import { insertOrders } from '../support/insert-orders.ts'
 import { openOwnShop, retireShops } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call, sandboxCall, type Till } from '../support/till.ts'
@@ -28,11 +29,11 @@ function day(): string {
 
 async function insertLargeOrders(till: Till): Promise<void> {
   const id = await sell(service, till, 'A-1', { amount: largest.replace('.', ',') })
-  await sql`
-    insert into orders select (jsonb_populate_record(orders, jsonb_build_object('id', gen_random_uuid(),
-      'mp_order_id', 'ORDTST' || n, 'mp_external_reference', 'LARGE-' || n, 'request_key', null))).*
-    from orders, generate_series(2, ${count}::integer) as n where orders.id = ${id}`.execute(
+  await insertOrders(
     service.database.db,
+    sql`select (jsonb_populate_record(orders, jsonb_build_object('id', gen_random_uuid(),
+      'mp_order_id', 'ORDTST' || n, 'mp_external_reference', 'LARGE-' || n, 'request_key', null))).*
+    from orders, generate_series(2, ${count}::integer) as n where orders.id = ${id}`,
   )
 }
 

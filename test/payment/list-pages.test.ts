@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { insertOrders } from '../support/insert-orders.ts'
 import { deliver, openOwnShop } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, charge, type Till } from '../support/till.ts'
@@ -34,11 +35,11 @@ const asPage =
 const orderOf = (till: () => Till) => async () => {
   const id = randomUUID()
   const changes = { id, mp_order_id: `ORD${id}`, mp_external_reference: id }
-  await sql`
-    insert into orders
-    select (jsonb_populate_record(first, ${JSON.stringify({ ...changes, created_at: service.clock.now() })}::jsonb)).*
-    from orders as first where client = ${till().client} order by created_at limit 1
-  `.execute(service.database.db)
+  await insertOrders(
+    service.database.db,
+    sql`select (jsonb_populate_record(first, ${JSON.stringify({ ...changes, created_at: service.clock.now() })}::jsonb)).*
+    from orders as first where client = ${till().client} order by created_at limit 1`,
+  )
   service.clock.advance(1)
 }
 /** Reading the tokens of a client writes an audit entry. */

@@ -3,14 +3,15 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
 import { orderStatuses } from '../../src/domain/order.ts'
-import { chargeDoubtOf, decisionOf, doubtAfterMs } from '../../src/domain/order-state.ts'
-import { listUndecided } from '../../src/repositories/fleet/fleet-observations.ts'
+import { decisionOf, doubtAfterMs } from '../../src/domain/order-state.ts'
+import { listBoxCharges, listUndecided } from '../../src/repositories/fleet/fleet-observations.ts'
 import { deleteOldOrders } from '../../src/repositories/orders/old-orders.ts'
 import type { OrderRow } from '../../src/repositories/orders/order-queries.ts'
 import {
   listInDoubt,
   listPaidAfterClose,
 } from '../../src/repositories/statistics/order-statistics.ts'
+import { insertOrders } from '../support/insert-orders.ts'
 import { openOwnShop } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call, charge, type Till } from '../support/till.ts'
@@ -77,10 +78,12 @@ async function copyCrossed(): Promise<OrderRow[]> {
       }
     })
   const { db } = service.database
-  await sql`insert into orders
-    select (jsonb_populate_record(first, change)).* from orders as first,
+  await insertOrders(
+    db,
+    sql`select (jsonb_populate_record(first, change)).* from orders as first,
       jsonb_array_elements(${JSON.stringify(changes)}::jsonb) as change
-    where first.external_reference = 'FIRST'`.execute(db)
+    where first.external_reference = 'FIRST'`,
+  )
   return db
     .selectFrom('orders')
     .selectAll()
@@ -98,18 +101,33 @@ const expected = (rule: (order: OrderRow) => boolean) =>
     .map((order) => order.external_reference)
     .toSorted()
 
+/** A charge is in doubt while no person has settled it: unconfirmed for some time, or contradicted. */
+function doubtIn({ creation, created_at: createdAt, conflict, settled_as: settled }: OrderRow) {
+  if (settled !== null) return null
+  const isOld = service.clock.now().getTime() - createdAt.getTime() >= doubtAfterMs
+  if (isOld && (creation === 'intent' || creation === 'unknown')) return 'in_doubt'
+  return conflict === null ? null : 'contradicted'
+}
+
 test('the statistics and the state of the box agree on which orders are in doubt', async () => {
   const now = service.clock.now()
   const before = new Date(now.getTime() - doubtAfterMs)
   const { db } = service.database
   const found = await listInDoubt(db, { client, before, limit: 10_000 })
-  const inDoubt = expected((order) => {
-    const { creation, created_at: createdAt, conflict, settled_as: settledAs } = order
-    const charged = { creation, createdAt, conflict: conflict !== null, settledAs }
-    return isRefundInDoubt(order) || chargeDoubtOf(charged, now) !== null
-  })
+  const inDoubt = expected((order) => isRefundInDoubt(order) || doubtIn(order) !== null)
   expect(namesOf(found)).toEqual(inDoubt)
   expect(inDoubt.length).toBeGreaterThan(100)
+
+  // Each order stands at a box of its own.
+  await sql`insert into pos select (jsonb_populate_record(first, jsonb_build_object('id', gen_random_uuid(),
+      'external_id', caja_id, 'mp_pos_id', caja_id, 'mp_external_id', caja_id))).*
+    from orders join pos as first on first.id = (select id from pos limit 1)
+    where external_reference like 'CROSSED-%'`.execute(db)
+  const charges = await listBoxCharges(db, { limit: 1, doubtBefore: before }, { client })
+  const doubts = new Map(charges.map(({ reference, doubt }) => [reference, doubt]))
+  for (const order of rows) {
+    expect([order, doubts.get(order.external_reference)]).toEqual([order, doubtIn(order)])
+  }
 })
 
 test('order, statistics, state of the box and deletion agree on what needs a decision', async () => {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { inject } from 'vitest'
-import { type Database, openDatabase } from '../../src/db/database.ts'
+import { type Database, type Db, openDatabase, type Trx } from '../../src/db/database.ts'
 import { cloneTemplate, dropDatabase, urlOf } from './postgres-template.ts'
 import { borrowDatabase } from './worker-database.ts'
 
@@ -91,13 +91,25 @@ async function replaceRows(
     for (const { table, rows: saved } of rows) {
       if (saved === null) continue
       const target = sql.raw(table)
-      await sql`insert into ${target} overriding system value
-        select * from jsonb_populate_recordset(null::${target}, ${saved}::jsonb)`.execute(trx)
+      const columns = await givenColumns(trx, table)
+      await sql`insert into ${target} (${columns}) overriding system value
+        select ${columns} from jsonb_populate_recordset(null::${target}, ${saved}::jsonb)`.execute(
+        trx,
+      )
     }
     if (identity === 'restart identity') {
       await sql`select setval(seqrelid::regclass, seqstart, false) from pg_sequence`.execute(trx)
     }
   })
+}
+
+/** The columns of a table that an insert gives: not those that the database derives from others. */
+export async function givenColumns(db: Db | Trx, table: string): Promise<RawBuilder<unknown>> {
+  const { rows } = await sql<{ name: string }>`
+    select attname as name from pg_attribute
+    where attrelid = ${table}::regclass and attnum > 0 and not attisdropped and attgenerated = ''
+    order by attnum`.execute(db)
+  return sql.join(rows.map(({ name }) => sql.id(name)))
 }
 
 async function rememberSeeds(database: Database): Promise<Database> {

@@ -16,7 +16,7 @@ const dueForMs = 60_000
 
 export async function insertDueRows(service: TestService, orderId: string): Promise<DueRows> {
   const { db } = service.database
-  const row = await orderRow(service, orderId)
+  const { standing: _, ...row } = await orderRow(service, orderId)
   const dueAt = () => new Date(service.clock.now().getTime() - dueForMs)
 
   const insertOrders = async (count: number, fields: object) => {

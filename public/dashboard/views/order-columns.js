@@ -4,6 +4,7 @@ import { html } from '../../shared/lit.js'
 import { badge } from '../../shared/parts.js'
 import { money } from '../amounts.js'
 import { boxLink } from '../box-link.js'
+import { statesOnTerminal } from '../order-states.js'
 
 /** Columns of a list of orders; the client only where several are shown. */
 export function orderColumns(app) {
@@ -78,17 +79,17 @@ export function orderTone(status) {
  */
 export function orderBadges(order) {
   const { status, standing, settled, given_up_at: givenUp } = order
-  const isOpen = ['created', 'at_terminal'].includes(status)
+  const isOnTerminal = statesOnTerminal.includes(status)
   const isDoubt = standing === 'in_doubt' && status !== 'action_required'
   const state =
-    isOpen && isDoubt
+    isOnTerminal && isDoubt
       ? badge('warn', t('standing.doubt'))
-      : settled && isOpen
+      : settled && isOnTerminal
         ? badge('quiet', t(`settled.${settled.as}`))
         : badge(orderTone(status), word('status', status))
   return [
     state,
-    isDoubt && !isOpen && badge('warn', t('standing.doubt')),
+    isDoubt && !isOnTerminal && badge('warn', t('standing.doubt')),
     isDoubt && givenUp && badge('quiet', t('order.givenUp')),
     order.paid_after_close && badge('bad', t('order.paidAfterClose')),
   ].filter(Boolean)

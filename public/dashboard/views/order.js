@@ -8,13 +8,12 @@ import { money } from '../amounts.js'
 import { boxLink } from '../box-link.js'
 import { askCancel, askRefund, canCancel, canRefund } from '../order-actions.js'
 import { doubtNote } from '../order-doubt.js'
+import { finalStates, openStates } from '../order-states.js'
 import { declineOf, orderBadges } from './order-columns.js'
 import { moneyPanel } from './order-money.js'
 import { timeline } from './timeline.js'
 
-/** States that nothing changes any more, so looking rarely is enough. */
-const open = new Set(['created', 'at_terminal', 'action_required'])
-const final = new Set(['canceled', 'failed', 'expired', 'refunded'])
+/** How often an order is read that nothing changes any more, or only a refund. */
 const paidEveryMs = 15_000
 
 /** One order with everything about it, and what can be done to it. */
@@ -28,7 +27,7 @@ export function createOrder(app) {
     heading: () => order && [t('order.one'), ' ', name(order.external_reference)],
     async load(signal) {
       // Reading a paid order asks the provider each time.
-      const isQuiet = order && (final.has(order.status) || canRefund(order))
+      const isQuiet = order && (finalStates.includes(order.status) || canRefund(order))
       if (isQuiet && Date.now() - readAt < paidEveryMs && !app.isForced) return
       const path = `/orders/${encodeURIComponent(app.id)}`
       const query = app.clientQuery(app.query.of ?? app.client ?? (await clientOf(app, signal)))
@@ -109,7 +108,7 @@ function details(app, order) {
       [t('order.asked'), word('method', order.payment_method)],
       [t('order.created'), fullTime(order.created_at)],
       [t('order.updated'), html`${time(updated)} (${relative(updated)})`],
-      [t('order.expires'), open.has(order.status) ? time(order.expires_at) : null],
+      [t('order.expires'), openStates.includes(order.status) ? time(order.expires_at) : null],
       [t('order.id'), id(order.order_id)],
       [t('order.providerId'), id(order.mp_order_id)],
       [t('order.statusDetail'), detail && word('detail', detail)],

@@ -7,23 +7,13 @@ import { createFreshness, empty, field, pageOf, pageQuery } from '../../shared/p
 import { dayOf, midnight } from '../../shared/shop-clock.js'
 import { amountExample, money } from '../amounts.js'
 import { centsOfPoint, pointOfCents } from '../money.js'
+import { orderStatuses } from '../order-states.js'
 import { downloadOrders } from '../orders-csv.js'
 import { orderColumns } from './order-columns.js'
 import { pagedTable } from './paged-table.js'
 
 /** `received` are all whose money came in, as the other pages count what is paid; those with a refund are among them. */
 const standings = ['all', 'under_way', 'received', 'refunded', 'not_paid', 'in_doubt']
-const statuses = [
-  'created',
-  'at_terminal',
-  'action_required',
-  'processed',
-  'failed',
-  'canceled',
-  'expired',
-  'partially_refunded',
-  'refunded',
-]
 const days = ['', 'today', 'yesterday']
 const filterNames = ['q', 'standing', 'status', 'caja_id', 'day', 'from', 'to']
 /** Somebody who types has paused. */
@@ -225,7 +215,7 @@ function filters(app, { startsOpen, search, boxes }) {
       ${field(
         t('order.status'),
         html`<select name="status" .value=${live(query.status ?? '')} @change=${(event) => set({ status: event.target.value })}>
-          ${['', ...statuses].map(option)}
+          ${['', ...orderStatuses].map(option)}
         </select>`,
       )}
       ${isFiltered(query) ? html`<a class="button" href=${cleared(app)}>${t('filter.clear')}</a>` : nothing}

@@ -1,5 +1,5 @@
 import type { OrderStatus } from '../../domain/order.ts'
-import { isUntouchable } from '../../domain/order-state.ts'
+import { isFinal } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { SimulatedEvent } from '../../provider/provider.ts'
 import { findConnection } from '../../repositories/connection/connection-queries.ts'
@@ -74,7 +74,7 @@ function checkMove(order: OrderRow, wanted: OrderStatus): void {
     }
     return
   }
-  if (isUntouchable(order.status) || order.status === 'partially_refunded') {
+  if (isFinal(order.status) || order.status === 'partially_refunded') {
     throw new AppError('CONFLICT', { message: `The order has ended already: ${order.status}` })
   }
 }

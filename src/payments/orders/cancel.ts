@@ -1,7 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderEvidence } from '../../domain/order.ts'
-import { isCancelRequested, isOpen, mayBeCanceled } from '../../domain/order-state.ts'
+import {
+  holdsTerminal,
+  isCancelRequested,
+  isOpen,
+  isResultUnknown,
+} from '../../domain/order-state.ts'
 import { AppError, addOutcome } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { type ProviderError, toAppError } from '../../provider/provider.ts'
@@ -83,7 +88,7 @@ async function cancel(
   // The provider cannot cancel it any more. The cashier has checked the terminal, so an equal sale may begin.
   if (order.status === 'action_required') await noteCancelRequest(deps, order)
   if (isCancelRequested(order)) return order
-  if (!mayBeCanceled(order.status)) return canceledOrNot(order)
+  if (!holdsTerminal(order.status)) return canceledOrNot(order)
   return cancelAtProvider(deps, order, context, known)
 }
 
@@ -102,7 +107,7 @@ async function readForCancel(
 ): Promise<OrderRow> {
   if (order.creation !== 'confirmed') await noteCancelRequest(deps, order)
   const read = await refreshOrder(deps, order, within(deps, context, readFirstMs), { known })
-  if (read.order.creation === 'unknown' || read.order.creation === 'intent') {
+  if (isResultUnknown(read.order.creation)) {
     throw unknownCreation(read.order, undefined)
   }
   return read.order
@@ -187,9 +192,9 @@ async function record(
   const taken = await takeEvidence(deps, order, () => evidence, source, {
     // The provider has accepted the cancel; a later status check shows its result.
     along: (after) =>
-      mayBeCanceled(after.status) ? undefined : cancelEnd(deps, after, operation, actor),
+      holdsTerminal(after.status) ? undefined : cancelEnd(deps, after, operation, actor),
   })
-  if (mayBeCanceled(taken.order.status)) {
+  if (holdsTerminal(taken.order.status)) {
     await keepOpen(deps, operation)
     return taken.order
   }
@@ -266,7 +271,7 @@ async function openCancel(
     if (open) return { operation: open, newLease: null }
     // A concurrent cancel has ended since the order was read.
     const ended = await requireOrder(deps, order.client, order.id)
-    if (!mayBeCanceled(ended.status)) return { ended }
+    if (!holdsTerminal(ended.status)) return { ended }
   }
 }
 

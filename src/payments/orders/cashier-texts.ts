@@ -1,5 +1,11 @@
 import { pointFromCents } from '../../domain/money.ts'
-import { actorOnOpen, decisionOf, isCancelRequested } from '../../domain/order-state.ts'
+import {
+  actorOnOpen,
+  decisionOf,
+  holdsTerminal,
+  isCancelRequested,
+  isResultUnknown,
+} from '../../domain/order-state.ts'
 import { isRefundUnderWay, outcomeOf } from '../../errors/money-outcome.ts'
 import { silentAfterMs } from '../../fleet/health-limits.ts'
 import { lengthInWords } from '../../fleet/health-texts.ts'
@@ -99,7 +105,7 @@ function amountInWords(cents: number, language: Language): string {
 
 /** Whether the provider is processing the payment (`processing`), or shows a detail of an open order that is unknown here. */
 function isInterim({ status, status_detail }: OrderRow): boolean {
-  if (status !== 'created' && status !== 'at_terminal') return false
+  if (!holdsTerminal(status)) return false
   return actorOnOpen(status_detail) === 'provider'
 }
 
@@ -118,7 +124,7 @@ function situationOf(order: OrderRow, isSilent: boolean): Situation {
   }
   if (decision !== null) return decision
   if (order.paid_after_close) return decidedLate(order)
-  if (order.creation === 'intent' || order.creation === 'unknown') return 'unknown'
+  if (isResultUnknown(order.creation)) return 'unknown'
   // Its cancel is under way: the customer must not be sent to the terminal.
   if (order.status === 'created' && order.cancel_requested_at !== null) return 'unknown'
   if (isCancelRequested(order)) return 'cancel_requested'

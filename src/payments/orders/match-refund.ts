@@ -1,5 +1,5 @@
 import type { OrderEvidence, ProviderRefund } from '../../domain/order.ts'
-import { isFailedRefund, isPendingRefund } from '../../domain/order-state.ts'
+import { isFailedRefund, isPendingRefund, isResultUnknown } from '../../domain/order-state.ts'
 import type { OrderOperationRow } from '../../repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 
@@ -50,7 +50,7 @@ function againstNotMade(
       return false
     // A refund that is being sent now has no id yet.
     const isOpen = ({ kind, state }: OrderOperationRow) =>
-      kind === 'refund' && (state === 'intent' || state === 'unknown')
+      kind === 'refund' && isResultUnknown(state)
     if (others.some((other) => isOpen(other) && fits(other, refund))) return false
     const before = known.get(id)
     if (before !== undefined) return isPendingRefund(before) && !isPendingRefund(status)

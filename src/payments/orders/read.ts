@@ -1,7 +1,7 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { isOwn } from '../../domain/money.ts'
 import type { OrderEvidence, OrderStatus } from '../../domain/order.ts'
-import { chargedBack, isOpen, isUntouchable } from '../../domain/order-state.ts'
+import { chargedBack, isFinal, isOpen } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { type CallOptions, ProviderError } from '../../provider/provider.ts'
 import type { UsedConnection } from '../../repositories/connection/connection-queries.ts'
@@ -229,7 +229,7 @@ function isProviderFailure(error: unknown): error is ProviderError | AppError {
 function isAtRest(order: OrderRow, source: EvidenceSource): boolean {
   const showsMoney = source === 'webhook' || source === 'search'
   if (order.creation === 'refused') return !showsMoney && order.next_check_at === null
-  if (!isUntouchable(order.status) || hasUnsettledRefund(order)) return false
+  if (!isFinal(order.status) || hasUnsettledRefund(order)) return false
   // A webhook about an ended order may mean money, and a late payment may still be refunded.
   const hasLateMoney = order.paid_after_close && order.refunded_cents < order.paid_cents
   return !showsMoney && !hasLateMoney
@@ -305,7 +305,7 @@ export async function readOrder(
   if (wait.knownVersion === undefined && !isOpen(read.order.status)) return read
   const knownVersion = wait.knownVersion ?? before.version
   const until = performance.now() + wait.waitSeconds * 1000
-  while (!isUntouchable(read.order.status) && read.order.version === knownVersion) {
+  while (!isFinal(read.order.status) && read.order.version === knownVersion) {
     const leftMs = until - performance.now()
     if (leftMs <= 0 || wait.signal.aborted) break
     await watch(deps, read.order)

@@ -3,7 +3,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import { erpFromCents, isOwn, pointFromCents } from '../../domain/money.ts'
-import { chargedBack, isOpen, isPaid } from '../../domain/order-state.ts'
+import { chargedBack, isOpen, isPaid, isResultUnknown } from '../../domain/order-state.ts'
 import { providerKey, requestKey } from '../../domain/provider-names.ts'
 import {
   AppError,
@@ -157,7 +157,7 @@ async function refundOnce(
   const read = await refreshOrder(deps, found, within(deps, context, readFirstMs), { known })
   const { order, stale, failure, disputed } = read
   const isListRead = !stale && !read.isGone && order.conflict === null
-  if (order.creation === 'intent' || order.creation === 'unknown') {
+  if (isResultUnknown(order.creation)) {
     throw unknownCreation(order, undefined)
   }
   // It may have been paid since the last status check, so it may be refundable.

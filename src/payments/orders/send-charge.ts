@@ -1,5 +1,5 @@
 import type { OrderEvidence } from '../../domain/order.ts'
-import { isUntouchable } from '../../domain/order-state.ts'
+import { isFinal } from '../../domain/order-state.ts'
 import { encodeReference } from '../../domain/provider-names.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
@@ -273,7 +273,7 @@ async function keepUnknown(
 ): Promise<Extract<CreationOutcome, { kind: 'unknown' }>> {
   const { order: unknown } = await moveOrder(deps, deps.database.db, order, source, (current) => {
     const move = applyUnknownCreation(current, deps.now())
-    if (isUntouchable(current.status)) return { move }
+    if (isFinal(current.status)) return { move }
     const answered = error === undefined || isAnswered(error)
     const doubtfulAt = lease.doubtfulAt()
     return {

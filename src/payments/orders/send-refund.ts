@@ -3,9 +3,9 @@ import { asShopRefunds, isOwn, receivedCents } from '../../domain/money.ts'
 import type { OrderEvidence, ProviderRefund } from '../../domain/order.ts'
 import {
   isFailedRefund,
-  isPaid,
   isPendingRefund,
   receivedStatuses,
+  wasReceived,
 } from '../../domain/order-state.ts'
 import { AppError, type ErrorCode, type ErrorExtra } from '../../errors/app-error.ts'
 import { moneyOutcome, type Situation } from '../../errors/money-outcome.ts'
@@ -302,7 +302,7 @@ async function matchAnswer(
 /** Whether the answer shows a state that no refund can cause: another currency, or not paid. */
 function isImpossible(order: OrderRow, { status, currency }: RefundAnswer): boolean {
   const isOther = currency !== null && order.currency !== null && currency !== order.currency
-  return isOther || (status !== null && !isPaid(status) && status !== 'refunded')
+  return isOther || (status !== null && !wasReceived(status))
 }
 
 /** The answer contradicts the request, so the order is read. While that proves nothing, the refund stays unknown. */

@@ -2,7 +2,7 @@ import type { Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import type { ProviderRefund } from '../../domain/order.ts'
-import { isPaid } from '../../domain/order-state.ts'
+import { wasReceived } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import {
   keepRefundDecision,
@@ -218,7 +218,7 @@ function withRefunded(order: OrderRow, refunds: ProviderRefund[], cents: number)
   const paidCents = order.paid_cents || order.amount_cents
   const refunded_cents = Math.min(cents, paidCents)
   const next = { ...order, refunds, refunded_cents }
-  if (!isPaid(order.status) && order.status !== 'refunded') return next
+  if (!wasReceived(order.status)) return next
   const given = refunded_cents >= paidCents ? 'refunded' : 'partially_refunded'
   return { ...next, status: refunded_cents === 0 ? 'processed' : given }
 }

@@ -9,6 +9,8 @@ import {
   isOpen,
   isPaid,
   isPendingRefund,
+  isRefunded,
+  wasReceived,
 } from '../../domain/order-state.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 
@@ -63,9 +65,9 @@ export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Dat
     evidence.refundedCents < shownCents(order) - refunds.failedCents ||
     (order.paid_after_close && evidence.paidCents < order.paid_cents)
   const isLess = refunds.failedCents > 0 || evidence.refundedCents < order.refunded_cents
-  const isGivenBack = isLess && isPaid(status) && isGiven(order.status)
+  const isGivenBack = isLess && isPaid(status) && isRefunded(order.status)
   const moves = canMove(order.status, status) || (isGivenBack && order.status !== status)
-  const paidLate = isClosedUnpaid(order.status) && (isPaid(status) || status === 'refunded')
+  const paidLate = isClosedUnpaid(order.status) && wasReceived(status)
   if (stale || (status !== order.status && !moves && !paidLate)) {
     if (!isNew) return { move: undefined, shown }
     const note = `provider says ${evidence.providerStatus}`
@@ -148,18 +150,13 @@ function surplusAfter(order: OrderRow, { payments }: OrderEvidence): OrderRow['s
   return isKept ? order.surplus : 'decided'
 }
 
-/** States in which money was refunded. */
-function isGiven(status: OrderStatus): boolean {
-  return status === 'refunded' || status === 'partially_refunded'
-}
-
 /**
  * Reopens an order that counted as never made. Its till was answered so and may have charged again: the order is canceled while it is
  * not paid, and flagged when it is.
  */
 function reopen(order: OrderRow, evidence: OrderEvidence, now: Date): Applied {
   const status = evidence.status ?? 'created'
-  const isLate = isPaid(status) || status === 'refunded'
+  const isLate = wasReceived(status)
   const fields = {
     creation: 'confirmed' as const,
     mp_order_id: evidence.mpOrderId,

@@ -2,7 +2,12 @@ import type { Db, Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import type { OrderEvidence, OrderStatus, ProviderRefund } from '../../domain/order.ts'
-import { isFailedRefund, isOpen, isPendingRefund } from '../../domain/order-state.ts'
+import {
+  isFailedRefund,
+  isOpen,
+  isPendingRefund,
+  isResultUnknown,
+} from '../../domain/order-state.ts'
 import { relinkIdempotencyKeys } from '../../repositories/orders/idempotency-keys.ts'
 import {
   finishRefund,
@@ -317,7 +322,7 @@ async function leaveToOtherRow(
 /** The provider counts an order's time from when it has it, so one that it got late is not over yet. */
 function extendExpiry(order: OrderRow): OrderRow {
   const { creation, unanswered_at: sentAt, cancel_requested_at: cancelRequestedAt } = order
-  const isNew = creation === 'intent' || creation === 'unknown'
+  const isNew = isResultUnknown(creation)
   if (!isNew || sentAt === null || cancelRequestedAt !== null) return order
   const expiresAt = new Date(sentAt.getTime() + order.expiration_minutes * 60_000)
   if (expiresAt.getTime() - order.expires_at.getTime() < 60_000) return order

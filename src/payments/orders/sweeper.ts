@@ -1,5 +1,5 @@
 import type { ClientName } from '../../domain/client-name.ts'
-import { isCancelRequested, mayBeCanceled } from '../../domain/order-state.ts'
+import { holdsTerminal, isCancelRequested } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { createBackgroundJob } from '../../jobs/background-job.ts'
 import { withLease } from '../../jobs/with-lease.ts'
@@ -178,7 +178,7 @@ async function finishOperation(
       await settleRefundByReading(deps, order, operation, context.actor)
     } else if (isCancelRequested(order)) {
       await keepOpen(deps, operation)
-    } else if (mayBeCanceled(order.status)) {
+    } else if (holdsTerminal(order.status)) {
       await cancelAtProvider(deps, order, context)
     } else {
       await settleCancel(deps, order, operation, context.actor)

@@ -1,5 +1,6 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
+import { isOpen } from '../../domain/order-state.ts'
 import type { Who } from '../../domain/who.ts'
 import { listActivityOfOrder } from '../../repositories/audit/activity-queries.ts'
 import { listOperations } from '../../repositories/orders/order-operations.ts'
@@ -155,7 +156,7 @@ export async function readTimeline(
     ...(order.checked_at
       ? [{ ...blank, at: order.checked_at, kind: 'checked' as const, count: order.checks }]
       : []),
-    ...(isOpen(order) ? [{ ...blank, at: order.expires_at, kind: 'expires' as const }] : []),
+    ...(isOpen(order.status) ? [{ ...blank, at: order.expires_at, kind: 'expires' as const }] : []),
   ]
   // A stable sort: entries of the same time stay in the sequence above, causes before effects. A request is logged at its end,
   // after the calls that it caused.
@@ -166,7 +167,3 @@ export async function readTimeline(
 }
 
 const isRequest = ({ kind }: TimelineEntry) => kind === 'request'
-
-function isOpen({ status }: OrderRow): boolean {
-  return status === 'created' || status === 'at_terminal' || status === 'action_required'
-}

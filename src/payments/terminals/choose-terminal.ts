@@ -1,4 +1,5 @@
 import type { ClientName } from '../../domain/client-name.ts'
+import { holdsTerminal } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { ProviderError, toAppError } from '../../provider/provider.ts'
@@ -93,7 +94,7 @@ async function confirmedNow(
 ): Promise<OrderRow | undefined> {
   const check = within(deps, context, checkWithinMs)
   const { order: current, shown } = await refreshOrder(deps, order, check)
-  return shown === 'created' || shown === 'at_terminal' ? current : undefined
+  return shown && holdsTerminal(shown) ? current : undefined
 }
 
 async function tryCancel(

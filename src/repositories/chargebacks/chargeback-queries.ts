@@ -7,10 +7,12 @@ import type { ClientName } from '../../domain/client-name.ts'
 import { chargedBack } from '../../domain/order-state.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
 import { isUuid } from '../../domain/uuid.ts'
-import { isUndecidedChargeback } from '../statistics/figure-conditions.ts'
 import { inStores } from '../stores/store-filter.ts'
 
 export type ChargebackRow = Selectable<ChargebacksTable>
+
+/** The provider has not decided the charge-back. */
+export const isUndecidedChargeback = sql<boolean>`(state in ('open', 'unknown'))`
 
 /** By our id, or by the provider's number of the case. */
 export async function findChargebackAnyhow(

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import { longestOrderMs, orderStatuses } from '../../domain/order.ts'
-import { endedUnpaid, isClosedUnpaid, paymentWords } from '../../domain/order-state.ts'
+import { longestOrderMs } from '../../domain/order.ts'
+import { endedUnpaid, paymentWords, statesThat } from '../../domain/order-state.ts'
 import type { OrderRow } from '../orders/order-queries.ts'
 import type { ProviderPaymentRow } from '../provider-payments/provider-payments.ts'
 
@@ -146,8 +146,6 @@ export async function listPlacesToRead(
 
 /** Payments that brought no money. */
 const unpaidPayments = [...paymentWords.keys()].filter(endedUnpaid)
-/** Final states of orders that brought no money, unless it came late. */
-const unpaidOrders = orderStatuses.filter(isClosedUnpaid)
 
 /** When the first charge of a place in a time was made or began, as far as is stored. */
 export async function findFirstCharge(
@@ -162,7 +160,12 @@ export async function findFirstCharge(
     .where('created_at', '>=', from)
     .where('created_at', '<', to)
     .where('creation', '<>', 'refused')
-    .where((eb) => eb.or([eb('status', 'not in', unpaidOrders), eb('paid_after_close', '=', true)]))
+    .where((eb) =>
+      eb.or([
+        eb('status', 'not in', statesThat('closedUnpaid')),
+        eb('paid_after_close', '=', true),
+      ]),
+    )
     .orderBy('created_at')
     .limit(1)
     .executeTakeFirst()

@@ -4,11 +4,7 @@ import { json } from '../../db/statements.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
 import { chargedInstead } from '../orders/order-operations.ts'
-import {
-  isRefundInDoubt,
-  isSettledUnpaid,
-  isUndecidedMoney,
-} from '../statistics/figure-conditions.ts'
+import { statesOf } from '../orders/state-lists.ts'
 
 /** Consecutive refused charges of a box for one reason. */
 export type NewRefusal = {
@@ -143,7 +139,11 @@ export type BoxChargeRow = {
   expiresAt: Date
   /** Its cancel was requested here. */
   isGivenUp: boolean
-  conflict: boolean
+  /**
+   * Why it is unknown whether the customer has paid, while no person has settled it: `in_doubt`, the provider did not confirm the
+   * charge; `contradicted`, what it shows contradicts the order.
+   */
+  doubt: 'in_doubt' | 'contradicted' | null
   /** A person's decision on an order in doubt. */
   settledAs: 'paid' | 'not_paid' | null
 }
@@ -151,11 +151,11 @@ export type BoxChargeRow = {
 /**
  * The newest charges of each box in use, or of those `among` them, newest first. The terminal shows an order some
  * time before a status check. For paid or declined orders their answer is the sign of life; for others it is their
- * history.
+ * history. A charge that was begun after `doubtBefore` is too young to be in doubt.
  */
 export async function listBoxCharges(
   db: Db,
-  limit: number,
+  { limit, doubtBefore }: { limit: number; doubtBefore: Date },
   {
     client,
     among,
@@ -172,35 +172,36 @@ export async function listBoxCharges(
       case when o.creation = 'confirmed' then coalesce(seen.confirmed, o.created_at) end as "confirmedAt",
       case
         when o.creation <> 'confirmed' then null
-        when o.status in ('at_terminal', 'action_required', 'processed', 'failed') then o.last_updated_at
+        when o.status in (${statesOf('showsTerminal')}) then o.last_updated_at
         when o.payments -> -1 ->> 'statusDetail' = 'canceled_on_terminal' then o.last_updated_at
-        when o.status in ('refunded', 'partially_refunded') then coalesce(seen.paid, o.last_updated_at)
+        when o.status in (${statesOf('refunded')}) then coalesce(seen.paid, o.last_updated_at)
         else seen.life
       end as "lifeAt",
       o.checked_at as "checkedAt", o.last_updated_at as "changedAt",
       case
-        when o.creation <> 'confirmed' or o.status in ('created', 'at_terminal') then null
-        when o.status in ('refunded', 'partially_refunded') then coalesce(seen.paid, o.last_updated_at)
+        when o.creation <> 'confirmed' or o.status in (${statesOf('holdsTerminal')}) then null
+        when o.status in (${statesOf('refunded')}) then coalesce(seen.paid, o.last_updated_at)
         else o.last_updated_at
       end as "endedAt",
       o.expires_at as "expiresAt", o.cancel_requested_at is not null as "isGivenUp",
-      o.conflict is not null as conflict, o.settled_as as "settledAs"
+      case when o.is_charge_unclear and o.created_at <= ${doubtBefore}::timestamptz then 'in_doubt'
+        when o.is_contradicted then 'contradicted' end as doubt, o.settled_as as "settledAs"
     from pos
     cross join lateral (
       select id, external_reference, terminal_id, status, creation, created_at, payments, checked_at, last_updated_at,
-        expires_at, cancel_requested_at, conflict, settled_as
-      from orders
+        expires_at, cancel_requested_at, is_charge_unclear, is_contradicted, settled_as
+      from order_figures as orders
       where orders.client = pos.client and orders.caja_id = pos.external_id
       order by created_at desc
       limit ${limit}
     ) as o
     left join lateral (
       select max(at) filter (where to_status = 'created') as confirmed,
-        min(at) filter (where to_status in ('at_terminal', 'action_required')) as life,
+        min(at) filter (where to_status <> 'created' and to_status in (${statesOf('open')})) as life,
         min(at) filter (where to_status = 'processed') as paid
       from order_events
       where order_events.order_id = o.id
-        and o.status in ('created', 'canceled', 'expired', 'refunded', 'partially_refunded')
+        and o.status not in (${statesOf('showsTerminal')})
     ) as seen on true
     where pos.state = 'active' ${client === undefined ? sql`` : sql`and pos.client = ${client}`}
       ${among === undefined ? sql`` : isAmong}
@@ -220,7 +221,7 @@ export type UndecidedRow = {
   instead: string | null
 }
 
-/** For each box the newest order whose money a person must decide, by `decisionOf` and `isRefundInDoubt`; none made before `since`. */
+/** For each box the newest order whose money a person must decide, by `decisionOf` and by its refunds; none made before `since`. */
 export async function listUndecided(
   db: Db,
   since: Date,
@@ -231,17 +232,17 @@ export async function listUndecided(
   const { rows } = await sql<UndecidedRow>`
     select distinct on (late.client, late.caja_id) late.client, late.caja_id as "cajaId", late.id as "orderId",
       late.external_reference as reference,
-      case when ${isRefundInDoubt} then 'refund_in_doubt' when late.paid_after_close then 'paid_late'
+      case when is_refund_unclear then 'refund_in_doubt' when late.paid_after_close then 'paid_late'
         when late.settled_as = 'paid' then 'settled_unpaid'
         else 'paid_less' end as decision,
       late.last_updated_at as since,
       case when late.paid_after_close then (select instead.external_reference ${chargedInstead}) end as instead
     from (
-      select * from orders as late where ${isRefundInDoubt} and ${isOf}
+      select * from order_figures as late where is_refund_unclear and ${isOf}
       union all
-      select * from orders as late where ${isOf} and ${isUndecidedMoney}
+      select * from order_figures as late where ${isOf} and is_money_undecided
       union all
-      select * from orders as late where ${isOf} and ${isSettledUnpaid}
+      select * from order_figures as late where ${isOf} and is_settled_unpaid
     ) as late
     order by late.client, late.caja_id, late.last_updated_at desc, late.id`.execute(db)
   return rows

@@ -1,13 +1,10 @@
 import { sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
+import { isUndecidedChargeback } from '../chargebacks/chargeback-queries.ts'
+import { unknownList } from '../orders/state-lists.ts'
 import { isUnreadable, unreadableForMs } from '../provider-payments/provider-payments.ts'
 import { lastBackup, lastRemoval } from '../settings.ts'
-import {
-  isOpenOrder,
-  isOpenUnclaimed,
-  isUnconfirmedCharge,
-  isUndecidedChargeback,
-} from '../statistics/figure-conditions.ts'
+import { isOpenUnclaimed } from '../unclaimed-payments/unclaimed-queries.ts'
 
 /** Pending work of the payment side, counted at one moment. */
 export type PaymentFigures = {
@@ -51,19 +48,19 @@ const countedAtMost = 10_000
 export async function readPaymentFigures(db: Db, now: Date): Promise<PaymentFigures> {
   const { rows } = await sql<PaymentFigures>`
     with open as materialized (
-      select status, creation, created_at from orders
-      where ${isOpenOrder}
+      select status, is_charge_unclear, created_at from order_figures
+      where is_open
     ), operations as materialized (
       select kind, created_at, next_attempt_at from order_operations
-      where state in ('intent', 'unknown')
+      where state in (${sql.raw(unknownList)})
     ), webhooks as materialized (
       select received_at from webhook_log where next_attempt_at is not null limit ${countedAtMost}
     )
     select
       (select coalesce(jsonb_object_agg(status, n), '{}') from
         (select status, count(*) as n from open group by status) as one) as open,
-      (select count(*) from open where ${isUnconfirmedCharge}) as unknown,
-      (select min(created_at) from open where ${isUnconfirmedCharge}) as "oldestUnknownAt",
+      (select count(*) from open where is_charge_unclear) as unknown,
+      (select min(created_at) from open where is_charge_unclear) as "oldestUnknownAt",
       (select coalesce(jsonb_object_agg(kind, n), '{}') from
         (select kind, count(*) as n from operations group by kind) as one) as "openOperations",
       (select min(created_at) from operations) as "oldestOperationAt",

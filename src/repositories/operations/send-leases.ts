@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
 import { columnHasCome } from '../due-work.ts'
+import { unknownList } from '../orders/state-lists.ts'
 
 /** Rows whose id is a key at the provider. */
 export type KeyedTable = 'orders' | 'order_operations'
@@ -13,8 +14,8 @@ const nextCheck = { orders: sql.ref('next_check_at'), order_operations: sql.ref(
 
 /** While this is true the outcome of the row is unknown. */
 const isOpen = {
-  orders: sql`creation in ('intent', 'unknown')`,
-  order_operations: sql`state in ('intent', 'unknown')`,
+  orders: sql`creation in (${sql.raw(unknownList)})`,
+  order_operations: sql`state in (${sql.raw(unknownList)})`,
 }
 
 /** Nothing that could charge a customer is sent for an order whose cancel was requested. */

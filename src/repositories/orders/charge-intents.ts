@@ -7,6 +7,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 import type { UsedConnection } from '../connection/connection-queries.ts'
 import type { PosWithStore } from '../stores/store-queries.ts'
 import type { OrderRow } from './order-queries.ts'
+import { listOf, unknownList } from './state-lists.ts'
 
 /** What is read before a charge, in one statement. */
 export type ChargeStart = {
@@ -38,8 +39,8 @@ const start = fixedStatement<Record<string, unknown>, StartRow>(`
       and amount_cents = :amount_cents and adopted_at is not null)
     or (:by_content and exists (select from orders where client = :client and caja_id = :caja_id
       and amount_cents = :amount_cents and normalize(external_reference) = normalize(:reference::text)
-      and (status in ('processed', 'partially_refunded', 'created', 'at_terminal', 'action_required')
-        or paid_after_close or creation in ('intent', 'unknown')))) as has_earlier
+      and (status in (${listOf('paid')}, ${listOf('open')})
+        or paid_after_close or creation in (${unknownList})))) as has_earlier
   from (select 1) as always
   left join (pos join stores on stores.id = pos.store_id) on pos.client = :client and pos.external_id = :caja_id
   left join oauth_connections c on c.client = :client
@@ -96,7 +97,7 @@ const use = fixedStatement<Record<string, unknown>, UseRow>(`
         where client = :client and normalize(external_reference) = normalize(:reference::text)) as attempts
   ) as counted
   left join lateral (
-    select * from orders where terminal_id = :terminal_id and status in ('created', 'at_terminal')
+    select * from orders where terminal_id = :terminal_id and status in (${listOf('holdsTerminal')})
     order by created_at desc limit 10
   ) as open on true`)
 

@@ -1,4 +1,4 @@
-import { type SelectQueryBuilder, sql } from 'kysely'
+import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
 import type { Tables } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
@@ -15,9 +15,9 @@ import {
   type TimeCursor,
   toListPage,
 } from '../list-page.ts'
-import { isRefundInDoubt, wasPaid } from '../statistics/figure-conditions.ts'
 import { inStores } from '../stores/store-filter.ts'
 import { isReference, type OrderRow, placeOfId } from './order-queries.ts'
+import { statesOf } from './state-lists.ts'
 
 export type OrderFilter = {
   /** Our id or the provider's. */
@@ -48,12 +48,21 @@ export async function listOrders(
   const { place } = pageRequest
   const isBack = place?.side === 'newer'
   const part = place ? query.where(beyondTime(place, 'created_at')) : query
-  const rows = await part
-    .selectAll()
-    .orderBy('created_at', isBack ? 'asc' : 'desc')
-    .orderBy('id', isBack ? 'desc' : 'asc')
+  const [atDirection, idDirection] = isBack
+    ? (['asc', 'desc'] as const)
+    : (['desc', 'asc'] as const)
+  const ids = part
+    .select('id')
+    .orderBy('created_at', atDirection)
+    .orderBy('id', idDirection)
     .limit(reachOf(pageRequest))
     .offset(pageRequest.offset)
+  const rows = await db
+    .selectFrom('orders')
+    .selectAll()
+    .where('id', 'in', ids)
+    .orderBy('created_at', atDirection)
+    .orderBy('id', idDirection)
     .execute()
   return toListPage(
     db,
@@ -90,27 +99,33 @@ export async function totalOrders(db: Db, filter: OrderFilter): Promise<Standing
 }
 
 function totalsOf(db: Db, filter: OrderFilter) {
-  return ordersOf(db, { ...filter, standing: undefined })
-    .select(({ fn }) => [
-      standingAt(filter.at).as('standing'),
-      fn.countAll<number>().as('orders'),
-      fn.countAll<number>().filterWhere(wasPaid).as('receivedOrders'),
-      sql<number | bigint>`coalesce(sum(amount_cents) filter (where ${wasPaid}), 0)::bigint`.as(
-        'receivedCents',
-      ),
-      sql<number | bigint>`coalesce(sum(amount_cents), 0)::bigint`.as('amountCents'),
-      sql<number | bigint>`coalesce(sum(paid_cents) filter (where ${wasPaid}), 0)::bigint`.as(
-        'paidCents',
-      ),
-      sql<number | bigint>`coalesce(sum(refunded_cents) filter (where ${wasPaid}), 0)::bigint`.as(
-        'refundedCents',
-      ),
-    ])
-    .groupBy('standing')
+  return (
+    ordersOf(db, { ...filter, standing: undefined })
+      .select(({ fn }) => [
+        standingAt(filter.at).as('standing'),
+        fn.countAll<number>().as('orders'),
+        fn.countAll<number>().filterWhere('was_paid', '=', true).as('receivedOrders'),
+        sql<number | bigint>`coalesce(sum(amount_cents) filter (where was_paid), 0)::bigint`.as(
+          'receivedCents',
+        ),
+        sql<number | bigint>`coalesce(sum(amount_cents), 0)::bigint`.as('amountCents'),
+        sql<number | bigint>`coalesce(sum(paid_cents) filter (where was_paid), 0)::bigint`.as(
+          'paidCents',
+        ),
+        sql<number | bigint>`coalesce(sum(refunded_cents) filter (where was_paid), 0)::bigint`.as(
+          'refundedCents',
+        ),
+      ])
+      // By the selected standing: the name alone means the column.
+      .groupBy(sql`1`)
+  )
 }
 
-function ordersOf(db: Db, filter: OrderFilter): SelectQueryBuilder<Tables, 'orders', object> {
-  let query = db.selectFrom('orders')
+function ordersOf(
+  db: Db,
+  filter: OrderFilter,
+): SelectQueryBuilder<Tables, 'order_figures', object> {
+  let query = db.selectFrom('order_figures')
   if (filter.id !== undefined) {
     const { column, value } = placeOfId(filter.id)
     query = query.where(column, '=', value)
@@ -118,11 +133,11 @@ function ordersOf(db: Db, filter: OrderFilter): SelectQueryBuilder<Tables, 'orde
   if (filter.client !== undefined) query = query.where('client', '=', filter.client)
   if (filter.stores !== undefined) query = query.where(inStores(filter.stores))
   if (filter.status !== undefined) query = query.where('status', '=', filter.status)
-  if (filter.standing === received) query = query.where(wasPaid)
+  if (filter.standing === received) query = query.where('was_paid', '=', true)
   else if (filter.standing !== undefined) {
     // The first condition is implied by the second; it is the one that an index has.
     query = query
-      .where(where[filter.standing])
+      .where(where[filter.standing] ?? sql<boolean>`true`)
       .where(standingAt(filter.at), '=', sql.lit(filter.standing))
   }
   if (filter.cajaId !== undefined) query = query.where('caja_id', '=', filter.cajaId)
@@ -151,29 +166,14 @@ function ordersOf(db: Db, filter: OrderFilter): SelectQueryBuilder<Tables, 'orde
 /** A constant time for the identity of a count, which must not change with each moment. */
 const anyMoment = new Date(0)
 
-const mayEnd = sql<boolean>`(status in ('created', 'at_terminal', 'action_required') or conflict is not null)`
-/** For each standing a condition that includes its orders and that an index has. */
-const where = {
+const mayEnd = sql<boolean>`(status in (${statesOf('open')}) or conflict is not null)`
+/** Of a standing with an index a condition that includes its orders and that the index has. */
+const where: Partial<Record<Standing, RawBuilder<boolean>>> = {
   under_way: mayEnd,
-  in_doubt: sql<boolean>`(${mayEnd} or ${isRefundInDoubt})`,
-  paid: sql<boolean>`true`,
-  not_paid: sql<boolean>`true`,
-  refunded: sql<boolean>`(refunded_cents > 0 or status in ('refunded', 'partially_refunded') or paid_after_close)`,
-} satisfies Record<Standing, unknown>
+  in_doubt: sql<boolean>`(${mayEnd} or is_refund_unclear)`,
+}
 
-/** The rule of `standingOf` in SQL. */
+/** `standingAt` of order-state.ts. */
 function standingAt(at: Date) {
-  return sql<Standing>`case
-    when conflict is not null and settled_as is null then 'in_doubt'
-    when ${isRefundInDoubt} then 'in_doubt'
-    when paid_after_close then case when refunded_cents < paid_cents then 'paid' else 'refunded' end
-    when status in ('created', 'at_terminal', 'action_required') then case
-      when settled_as is not null then settled_as
-      when creation = 'unknown' or status = 'action_required' or unknown_status is not null
-        or (creation = 'intent' and cancel_requested_at is not null)
-        or expires_at < ${at}::timestamptz then 'in_doubt'
-      else 'under_way' end
-    when status in ('canceled', 'failed', 'expired') then 'not_paid'
-    when status = 'processed' then 'paid'
-    else 'refunded' end`
+  return sql<Standing>`case when standing = 'under_way' and expires_at < ${at}::timestamptz then 'in_doubt' else standing end`
 }

@@ -3,21 +3,23 @@ import type { Db, Trx } from '../../db/database.ts'
 import { fixedStatement } from '../../db/statements.ts'
 import type { OrderOperationsTable } from '../../db/tables.ts'
 import type { ProviderRefund } from '../../domain/order.ts'
+import { unknownResults } from '../../domain/order-state.ts'
 import { insertEntries, type NewActivity } from '../audit/activity-queries.ts'
 import { columnHasCome, furthestMs, type LeaseLimits, limitOfAccount } from '../due-work.ts'
 import type { OrderRow } from './order-queries.ts'
+import { listOf, unknownList } from './state-lists.ts'
 
 export type OrderOperationRow = Selectable<OrderOperationsTable>
 
 const cancel = fixedStatement<Record<string, unknown>, OrderOperationRow>(`
   with locked as (
-    select id, client from orders where id = :order_id and status in ('created', 'at_terminal') for update
+    select id, client from orders where id = :order_id and status in (${listOf('holdsTerminal')}) for update
   )
   insert into order_operations (id, order_id, client, kind, state, next_attempt_at, sender, sender_until, unanswered_at,
     created_at, asked_by)
   select :id::uuid, id, client, 'cancel', 'intent', :next_attempt_at::timestamptz, :sender::uuid,
     :sender_until::timestamptz, :unanswered_at::timestamptz, :created_at::timestamptz, :asked_by::jsonb from locked
-  on conflict (order_id, kind) where state in ('intent', 'unknown') do nothing
+  on conflict (order_id, kind) where state in (${unknownList}) do nothing
   returning *`)
 
 type NewCancel = Pick<
@@ -46,7 +48,7 @@ export async function findOpenOperation(
     .selectAll()
     .where('order_id', '=', orderId)
     .where('kind', '=', kind)
-    .where('state', 'in', ['intent', 'unknown'])
+    .where('state', 'in', unknownResults)
     .executeTakeFirst()
 }
 
@@ -144,7 +146,7 @@ export async function planAttempt(db: Db | Trx, id: string, at: Date): Promise<v
     .updateTable('order_operations')
     .set({ next_attempt_at: at })
     .where('id', '=', id)
-    .where('state', 'in', ['intent', 'unknown'])
+    .where('state', 'in', unknownResults)
     .execute()
 }
 
@@ -155,13 +157,13 @@ const settle = fixedStatement<Record<string, unknown>, { id: string }>(`
       provider_code = case when :has_code::boolean then :provider_code else provider_code end,
       possible_refunds = coalesce(:possible_refunds::jsonb, possible_refunds),
       amount_cents = coalesce(:amount_cents::bigint, amount_cents)
-    where id = :id and (state in ('intent', 'unknown') or state = 'refused' and :state = 'done')
+    where id = :id and (state in (${unknownList}) or state = 'refused' and :state = 'done')
       and (:sender::uuid is null or sender = :sender::uuid)
     returning id, order_id, kind
   ), noted as (
     update orders set refund_open = :state = 'unknown' or exists (
       select from order_operations open where open.order_id = orders.id and open.kind = 'refund'
-        and open.state in ('intent', 'unknown') and open.id <> :id),
+        and open.state in (${unknownList}) and open.id <> :id),
       refund_unclear = case when :state = 'unknown' then coalesce(:unclear::text, refund_unclear) end
     from settled where orders.id = settled.order_id and settled.kind = 'refund'
   ), ${insertEntries('exists (select from settled)')}
@@ -248,7 +250,7 @@ export async function leaseDueOperations(
                     )
                     .as('place'),
                 ])
-                .where('open.state', 'in', ['intent', 'unknown'])
+                .where('open.state', 'in', unknownResults)
                 .where(isDue('open.next_attempt_at'))
                 .as('due'),
             )
@@ -276,16 +278,15 @@ export type ChargedInstead = Pick<
 const sameAmountWithin = sql.lit('24 hours')
 
 /**
- * From `orders as instead`: the paid charge of the same client and box after the order `late`. It has the same
+ * From `order_figures as instead`: the paid charge of the same client and box after the order `late`. It has the same
  * reference, or the same amount soon after a person settled `late`. The same reference comes first, then the earliest
  * charge.
  */
 export const chargedInstead: RawBuilder<unknown> = sql`
-  from orders as instead
+  from order_figures as instead
   where instead.client = late.client and instead.caja_id = late.caja_id and instead.id <> late.id
     and instead.created_at > late.created_at
-    and (instead.status in ('processed', 'partially_refunded')
-      or (instead.paid_after_close and instead.refunded_cents < instead.paid_cents))
+    and instead.is_charged
     and (normalize(instead.external_reference) = normalize(late.external_reference)
       or (instead.amount_cents = late.amount_cents
         and instead.created_at > coalesce(late.settled_at, late.created_at)

@@ -1,8 +1,9 @@
-import { type ExpressionBuilder, type Insertable, type Selectable, sql } from 'kysely'
+import { type Insertable, type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { fixedStatement } from '../../db/statements.ts'
-import type { OrdersTable, Tables } from '../../db/tables.ts'
+import type { OrdersTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
+import { statesThat, unknownResults } from '../../domain/order-state.ts'
 import { isUuid } from '../../domain/uuid.ts'
 import type { ActiveKey } from '../api-keys/api-key-queries.ts'
 import type { UsedConnection } from '../connection/connection-queries.ts'
@@ -205,7 +206,7 @@ export async function findEqualOrder(
   endedBefore: Date,
 ): Promise<OrderRow | undefined> {
   return db
-    .selectFrom('orders')
+    .selectFrom('order_figures')
     .selectAll()
     .where('client', '=', client)
     .where('caja_id', '=', equal.cajaId)
@@ -213,13 +214,13 @@ export async function findEqualOrder(
     .where('amount_cents', '=', equal.amountCents)
     .where((eb) =>
       eb.or([
-        isChargedNow(eb),
+        eb('is_charged', '=', true),
         eb.and([
           eb('settled_as', 'is distinct from', 'not_paid'),
           eb.or([
-            eb('creation', 'in', ['intent', 'unknown']),
+            eb('creation', 'in', unknownResults),
             eb.and([
-              eb('status', 'in', ['created', 'at_terminal', 'action_required']),
+              eb('status', 'in', statesThat('open')),
               eb('expires_at', '>=', endedBefore),
               eb.or([eb('status', '=', 'created'), eb('cancel_requested_at', 'is', null)]),
             ]),
@@ -227,7 +228,7 @@ export async function findEqualOrder(
         ]),
       ]),
     )
-    .orderBy((eb) => eb.case().when(isChargedNow(eb)).then(0).else(1).end())
+    .orderBy('is_charged', 'desc')
     .orderBy('created_at', 'desc')
     .limit(1)
     .executeTakeFirst()
@@ -239,14 +240,6 @@ export async function findEqualOrder(
  */
 export function isReference(text: string) {
   return sql<boolean>`normalize(external_reference) = normalize(${text}::text)`
-}
-
-/** Paid, or paid after it was closed, and not fully refunded since. */
-function isChargedNow(eb: ExpressionBuilder<Tables, 'orders'>) {
-  return eb.or([
-    eb('status', 'in', ['processed', 'partially_refunded']),
-    eb.and([eb('paid_after_close', '=', true), eb('refunded_cents', '<', eb.ref('paid_cents'))]),
-  ])
 }
 
 /** The number of orders that repeat the same request. */
@@ -270,7 +263,7 @@ export async function findOpenOrdersOnTerminal(db: Db, terminalId: string): Prom
     .selectFrom('orders')
     .selectAll()
     .where('terminal_id', '=', terminalId)
-    .where('status', 'in', ['created', 'at_terminal'])
+    .where('status', 'in', statesThat('holdsTerminal'))
     .orderBy('created_at', 'desc')
     .limit(10)
     .execute()
@@ -282,7 +275,7 @@ export async function findAccountsWithUnconfirmedOrders(db: Db, limit: number): 
     .selectFrom('orders')
     .select('mp_user_id')
     .distinct()
-    .where('creation', 'in', ['intent', 'unknown'])
+    .where('creation', 'in', unknownResults)
     .limit(limit)
     .execute()
   return rows.map((row) => row.mp_user_id)

@@ -5,9 +5,11 @@ import { fixedStatement } from '../../db/statements.ts'
 import type { OrderOperationsTable } from '../../db/tables.ts'
 import type { ChargebackState } from '../../domain/chargeback.ts'
 import type { ClientName } from '../../domain/client-name.ts'
+import { isResultUnknown } from '../../domain/order-state.ts'
 import type { IdempotencyScope } from './idempotency-keys.ts'
 import type { OrderOperationRow } from './order-operations.ts'
 import type { OrderRow } from './order-queries.ts'
+import { unknownList } from './state-lists.ts'
 
 /** What is read before a refund, in one statement. */
 export type RefundStart = {
@@ -33,7 +35,7 @@ const start = fixedStatement<Record<string, unknown>, StartRow>(`
     where order_id = :order_id and request_key = :request_key) as counted
   left join idempotency_keys link on link.client = :client and link.route = :route and link.key = :key
   left join order_operations operation on operation.id = link.operation_id
-    or operation.order_id = :order_id and operation.kind = 'refund' and operation.state in ('intent', 'unknown')`)
+    or operation.order_id = :order_id and operation.kind = 'refund' and operation.state in (${unknownList})`)
 
 export async function findRefundStart(
   db: Db | Trx,
@@ -46,7 +48,7 @@ export async function findRefundStart(
   for (const { is_linked: isLinked, fingerprint, linked_at: at, repeated, ...operation } of rows) {
     if (operation.id === null) continue
     if (isLinked) found = { ...found, linked: { operation, fingerprint, at } }
-    const isOpen = operation.state === 'intent' || operation.state === 'unknown'
+    const isOpen = isResultUnknown(operation.state)
     if (isOpen && operation.order_id === orderId) found = { ...found, open: operation }
   }
   return found

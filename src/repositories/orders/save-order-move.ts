@@ -3,6 +3,7 @@ import { fixedStatement } from '../../db/statements.ts'
 import { insertEntries, type NewActivity } from '../audit/activity-queries.ts'
 import type { OrderOperationRow } from './order-operations.ts'
 import type { OrderRow } from './order-queries.ts'
+import { unknownList } from './state-lists.ts'
 
 /** After so many webhooks in time the webhooks of an account count as arriving. */
 const enoughInTime = 3
@@ -147,7 +148,7 @@ const writeWith = (report: string) =>
       sender_until = case when sender = :frees::uuid then null else sender_until end,
       refund_open = case when :ended_id::uuid is null then refund_open else exists (
         select from order_operations where order_id = :id and kind = 'refund'
-          and state in ('intent', 'unknown') and id <> :ended_id::uuid) end,
+          and state in (${unknownList}) and id <> :ended_id::uuid) end,
       refund_unclear = case when :ended_id::uuid is null then refund_unclear end
     where id = :id and version = :known_version
       and cancel_requested_at is not distinct from :known_cancel::timestamptz
@@ -160,7 +161,7 @@ const writeWith = (report: string) =>
       mp_refund_id = :ended_refund, amount_cents = :ended_cents, provider_code = :provider_code,
       sender = null, sender_until = null, unanswered_at = null
     from moved where order_operations.id = :ended_id::uuid
-      and (order_operations.state in ('intent', 'unknown') or order_operations.state = 'refused' and :ended_state = 'done')
+      and (order_operations.state in (${unknownList}) or order_operations.state = 'refused' and :ended_state = 'done')
     returning order_operations.id
   ), event as (
     insert into order_events (order_id, client, at, source, from_status, to_status, status_detail, version, note)

@@ -3,7 +3,6 @@ import type { Db } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { throughStatuses } from '../../domain/order-state.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
-import { isDeclined, wasPaid } from '../statistics/figure-conditions.ts'
 import type { Span } from '../statistics/order-statistics.ts'
 import { inStores } from '../stores/store-filter.ts'
 
@@ -97,8 +96,8 @@ async function listAttempts<Row>(
   { shown, groupedBy }: Record<'shown' | 'groupedBy', RawBuilder<unknown>>,
 ): Promise<Row[]> {
   const { rows } = await sql<Row>`
-    select ${shown}, count(*)::integer as orders, (count(*) filter (where ${isDeclined}))::integer as declined
-    from orders
+    select ${shown}, count(*)::integer as orders, (count(*) filter (where is_declined))::integer as declined
+    from order_figures as orders
     where created_at >= ${from}::timestamptz and created_at < ${to}::timestamptz
       ${client === undefined ? sql`` : sql`and client = ${client}`} and ${inStores(stores)}
     group by ${groupedBy}
@@ -149,11 +148,10 @@ async function listRecordedSales<Row>(
       from payment_reads where name = 'changes'
     ), made as materialized (
       -- Read once, for both records: a chain has thousands of orders a day.
-      select ${ofOrder}, orders.id, orders.sucursal_id as store, ${wasPaid} as was_paid, orders.paid_cents, orders.refunded_cents,
-        case when ${wasPaid} then orders.net is not null end as has_net,
-        case when ${wasPaid} then (orders.net->>'grossCents')::bigint - (orders.net->>'netCents')::bigint end as fee_cents,
+      select ${ofOrder}, orders.id, orders.sucursal_id as store, was_paid, orders.paid_cents, orders.refunded_cents,
+        case when was_paid then has_net end as has_net, case when was_paid then fee_cents end as fee_cents,
         orders.last_updated_at >= coalesce(read_until.at, '-infinity') as is_new
-      from orders
+      from order_figures as orders
       left join read_until on reader = orders.client
       where orders.created_at >= ${from}::timestamptz and orders.created_at < ${to}::timestamptz ${ofClient('orders')}
     ), sold as (

@@ -4,14 +4,6 @@ import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
 import { inStores } from '../stores/store-filter.ts'
-import {
-  isChargeInDoubt,
-  isDeclined,
-  isOpenOrder,
-  isRefundInDoubt,
-  isUndecidedMoney,
-  wasPaid,
-} from './figure-conditions.ts'
 
 export type Span = { client?: ClientName | undefined; stores?: StoresSeen; from: Date; to: Date }
 
@@ -33,11 +25,11 @@ export async function countOrdersByHour(db: Db, span: Span): Promise<HourRow[]> 
     select
       floor(date_part('epoch', created_at - ${span.from}::timestamptz) / 3600)::integer as hour,
       count(*)::integer as orders,
-      (count(*) filter (where ${wasPaid}))::integer as paid,
-      (count(*) filter (where ${isDeclined}))::integer as declined,
-      coalesce(sum(paid_cents) filter (where ${wasPaid}), 0)::bigint as "paidCents",
-      coalesce(sum(refunded_cents) filter (where ${wasPaid}), 0)::bigint as "refundedCents"
-    from orders
+      (count(*) filter (where was_paid))::integer as paid,
+      (count(*) filter (where is_declined))::integer as declined,
+      coalesce(sum(paid_cents) filter (where was_paid), 0)::bigint as "paidCents",
+      coalesce(sum(refunded_cents) filter (where was_paid), 0)::bigint as "refundedCents"
+    from order_figures as orders
     where ${within(span)}
     group by 1
     order by 1`.execute(db)
@@ -107,15 +99,15 @@ export async function listBoxStates(
     ) as last on true
     left join (
       select client, caja_id, count(*) as count, (array_agg(id order by created_at desc))[1] as newest
-      from orders
-      where ${isOpenOrder}
+      from order_figures
+      where is_open
       group by client, caja_id
     ) as waiting on waiting.client = pos.client and waiting.caja_id = pos.external_id
     left join orders as newest on newest.id = waiting.newest
     left join (
       select client, caja_id, count(*) as paid, sum(paid_cents) as cents
-      from orders
-      where ${within(span)} and ${wasPaid}
+      from order_figures as orders
+      where ${within(span)} and was_paid
       group by client, caja_id
     ) as sold on sold.client = pos.client and sold.caja_id = pos.external_id
     where pos.state = 'active' ${client === undefined ? sql`` : sql`and pos.client = ${client}`}
@@ -130,10 +122,10 @@ type LateRow = { id: string; client: ClientName; externalReference: string }
 /** Orders of a span that were paid after they were closed and wait for a decision, newest first. */
 export async function listPaidAfterClose(db: Db, span: Span, limit: number): Promise<LateRow[]> {
   let query = db
-    .selectFrom('orders')
+    .selectFrom('order_figures')
     .select(['id', 'client', 'external_reference as externalReference'])
     .where('paid_after_close', '=', true)
-    .where(isUndecidedMoney)
+    .where('is_money_undecided', '=', true)
     .where('created_at', '>=', span.from)
     .where('created_at', '<', span.to)
     .where(inStores(span.stores))
@@ -154,7 +146,7 @@ export async function listInDoubt(
   }: { client: ClientName | undefined; stores?: StoresSeen; before: Date; limit: number },
 ): Promise<DoubtRow[]> {
   const orders = db
-    .selectFrom('orders')
+    .selectFrom('order_figures')
     .select([
       'id',
       'client',
@@ -166,9 +158,13 @@ export async function listInDoubt(
     .where(inStores(stores))
   // Each part has an index of its own.
   const charges = orders.where(isChargeInDoubt(before))
-  const refunds = orders.where(isRefundInDoubt)
+  const refunds = orders.where('is_refund_unclear', '=', true)
   return charges.union(refunds).orderBy('createdAt', 'desc').limit(limit).execute()
 }
+
+/** A charge that was begun after `before` is too young to be in doubt, unless the provider contradicts it. */
+export const isChargeInDoubt = (before: Date) =>
+  sql<boolean>`(is_charge_unclear and created_at <= ${before}::timestamptz or is_contradicted)`
 
 /** The number of open orders, and of those that need a person at the terminal. */
 export async function countOpenOrders(
@@ -176,7 +172,7 @@ export async function countOpenOrders(
   client: ClientName | undefined,
   stores: StoresSeen,
 ): Promise<{ open: number; actionRequired: number }> {
-  let query = db.selectFrom('orders').where(isOpenOrder).where(inStores(stores))
+  let query = db.selectFrom('order_figures').where('is_open', '=', true).where(inStores(stores))
   if (client !== undefined) query = query.where('client', '=', client)
   return query
     .select((eb) => [

@@ -2,13 +2,6 @@ import { sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { receivedStatuses } from '../../domain/order-state.ts'
-import {
-  isOpenOrder,
-  isRefundInDoubt,
-  isUnconfirmedCharge,
-  isUndecidedMoney,
-  wasPaid,
-} from '../statistics/figure-conditions.ts'
 
 /** What a deletion would take away: boxes, and the store if it goes with them. */
 export type PlacesToDelete = { boxes: readonly string[]; storeId: string | null }
@@ -37,7 +30,7 @@ export async function listOrdersInTheWay(
   const soldAt = sql<Date>`coalesce((select min(sold_at) from provider_payments payment
     where payment.client = orders.client and payment.order_id = orders.id), orders.created_at)`
   return db
-    .selectFrom('orders')
+    .selectFrom('order_figures as orders')
     .select(['id', 'external_reference', 'caja_id', 'status'])
     .select(sql<number>`(count(*) over ())::int`.as('total'))
     .where('client', '=', client)
@@ -49,9 +42,8 @@ export async function listOrdersInTheWay(
     )
     .where('creation', '<>', 'refused')
     .where(
-      sql<boolean>`(${isOpenOrder} or (settled_as is null and (${isUnconfirmedCharge} or conflict is not null))
-        or refund_open or ${isRefundInDoubt} or ${isUndecidedMoney}
-        or ((${wasPaid} or settled_as = 'paid') and not ${isClosed('orders', soldAt)}))`,
+      sql<boolean>`(is_open or is_charge_unclear or is_contradicted or refund_open or is_refund_unclear or is_money_undecided
+        or ((was_paid or settled_as = 'paid') and not ${isClosed('orders', soldAt)}))`,
     )
     .orderBy('created_at')
     .orderBy('id')

@@ -3,8 +3,9 @@ import type { Db, Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { isOwn } from '../../domain/money.ts'
 import type { Payment } from '../../domain/order.ts'
-import { throughStatuses } from '../../domain/order-state.ts'
+import { statesThat, throughStatuses } from '../../domain/order-state.ts'
 import type { OrderRow } from '../orders/order-queries.ts'
+import { statesOf } from '../orders/state-lists.ts'
 
 /** The reason of an unclaimed payment that this service has ended, not a person. */
 const namedReason = 'the order names this payment as its own'
@@ -48,7 +49,7 @@ export async function listUnpaidWithPayment(
       where client = ${client} and changed_at >= ${since}::timestamptz and status = 'approved' and order_id is not null
     )
     select distinct orders.id from changed join orders on orders.id = changed.order_id
-    where orders.paid_cents = 0 and orders.status in ('canceled', 'failed', 'expired')
+    where orders.paid_cents = 0 and orders.status in (${statesOf('closedUnpaid')})
       and (orders.checked_at is null or orders.checked_at < changed.changed_at)
     limit 50`.execute(db)
   if (rows.length === 0) return []
@@ -86,7 +87,7 @@ export async function separateSurplus(
     .where('client', '=', client)
     .where('id', 'in', [...orderIds])
     .where('creation', '=', 'confirmed')
-    .where('status', 'not in', ['created', 'at_terminal', 'action_required'])
+    .where('status', 'not in', statesThat('open'))
     .orderBy('id')
     .execute()
   if (orders.length === 0) return changed

@@ -4,15 +4,17 @@ import { json } from '../../db/statements.ts'
 import type { OrphansTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { Dismissal } from '../../domain/closing.ts'
-import { receivedStatuses } from '../../domain/order-state.ts'
+import { receivedStatuses, statesThat } from '../../domain/order-state.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
 import { isUuid } from '../../domain/uuid.ts'
 import type { OrderRow } from '../orders/order-queries.ts'
 import type { ProviderPaymentRow } from '../provider-payments/provider-payments.ts'
-import { isOpenUnclaimed } from '../statistics/figure-conditions.ts'
 import { inStores } from '../stores/store-filter.ts'
 
 export type OrphanRow = Selectable<OrphansTable>
+
+/** No person has decided about the unclaimed payment. */
+export const isOpenUnclaimed = sql<boolean>`(state = 'open')`
 
 /** Payments with money at a client's boxes that have no order and are not stored as unclaimed yet, oldest first. */
 export async function listPaymentsWithoutOrder(
@@ -61,10 +63,7 @@ export async function listUnsettledOrders(
       // A person has settled the order, so a person must decide about the payment too.
       .where('settled_as', 'is', null)
       .where((eb) =>
-        eb.or([
-          eb('status', 'in', ['created', 'at_terminal', 'action_required']),
-          eb('creation', '=', 'unknown'),
-        ]),
+        eb.or([eb('status', 'in', statesThat('open')), eb('creation', '=', 'unknown')]),
       )
       .orderBy('created_at')
       .limit(20)

@@ -8,7 +8,7 @@ import {
   signedPointFromCents,
 } from '../../domain/money.ts'
 import type { NamedAmount, Net } from '../../domain/net-amount.ts'
-import { decisionOf, standingOf } from '../../domain/order-state.ts'
+import { decisionOf, standingAt } from '../../domain/order-state.ts'
 import { orderMoneyOutcome } from '../../errors/money-outcome.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { adviseCashier, silentForMs } from '../../payments/orders/cashier-texts.ts'
@@ -120,7 +120,7 @@ export function viewOrder(
     needs_decision: decisionOf(order),
     charged_instead: viewInstead(instead.get(order.id)),
     net: order.net && viewNet(order.net),
-    standing: standingOf(order, deps.now()),
+    standing: standingAt(order, deps.now()),
     given_up_at: isoOrNull(order.cancel_requested_at),
     settled: viewSettlement(order),
     refund_in_doubt: viewRefundInDoubt(order, operations),
