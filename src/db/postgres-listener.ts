@@ -1,9 +1,9 @@
 import { Client, type ClientConfig, escapeIdentifier } from 'pg'
+import { type Backoff, backoffMs } from '../domain/backoff.ts'
 import type { ListenerHandlers, Log } from './engine.ts'
 
-const FIRST_RETRY_MS = 100
-/** With the time of an attempt this limits how long notifications are missing after the server is back. */
-const LONGEST_RETRY_MS = 2_000
+/** With the time of an attempt the longest limits how long notifications are missing after the server is back. */
+const PAUSES: Backoff = { firstMs: 100, longestMs: 2_000, jitter: 0.5 }
 const CONNECT_TIMEOUT_MS = 3_000
 /** A server that vanished is detected by a probe without an answer. */
 const PROBE_INTERVAL_MS = 3_000
@@ -128,16 +128,13 @@ export class PostgresListener {
 
   #tryAgain(error: unknown): void {
     if (this.#stopped) return
-    const delayMs = Math.min(FIRST_RETRY_MS * 2 ** this.#failures, LONGEST_RETRY_MS)
     this.#failures += 1
+    const delayMs = backoffMs(this.#failures, PAUSES)
     this.#log('warn', { err: error, delayMs }, 'the listening database connection was lost')
-    this.#retry = setTimeout(
-      () => {
-        this.#retry = undefined
-        void this.#connect()
-      },
-      delayMs * (0.5 + Math.random() / 2),
-    )
+    this.#retry = setTimeout(() => {
+      this.#retry = undefined
+      void this.#connect()
+    }, delayMs)
   }
 
   async #ask(client: Client): Promise<void> {

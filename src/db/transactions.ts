@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type DatabaseConnection, type Dialect, type Driver, sql } from 'kysely'
+import { type Backoff, backoffMs } from '../domain/backoff.ts'
 import { createSemaphore } from '../domain/semaphore.ts'
 import type { Db, Trx } from './database.ts'
 import {
@@ -49,7 +50,8 @@ export async function insideTransaction<T>(
 }
 
 const TRANSACTION_ATTEMPTS = 5
-const FIRST_RETRY_MS = 10
+/** Wholly random: what collided must not collide again. */
+const PAUSES: Backoff = { firstMs: 20, longestMs: 320, jitter: 1 }
 
 /** Like Database.transaction: runs `work` again after a serialization failure or a deadlock. */
 export async function runTransaction<T>(
@@ -65,7 +67,7 @@ export async function runTransaction<T>(
     } catch (error) {
       writeProof.noteFailure(error)
       if (!isRepeatable(error) || attempt === TRANSACTION_ATTEMPTS) throw error
-      await sleep(FIRST_RETRY_MS * 2 ** attempt * Math.random())
+      await sleep(backoffMs(attempt, PAUSES))
     }
   }
 }

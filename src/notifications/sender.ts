@@ -1,6 +1,7 @@
 import type { Database } from '../db/database.ts'
+import { type Backoff, backoffMs } from '../domain/backoff.ts'
 import { withLease } from '../jobs/with-lease.ts'
-import { type BackoffPolicy, backoffMs } from '../outbound/backoff.ts'
+import { retryAfterMs } from '../outbound/retry-after.ts'
 import {
   listWaitingMessages,
   listWaitingReceivers,
@@ -35,14 +36,8 @@ export type SenderDeps = {
   log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>
 }
 
-/** Without a limit, because a notification is never given up. No jitter, because only one process sends. */
-const retries: BackoffPolicy = {
-  attempts: Number.POSITIVE_INFINITY,
-  initialMs: 10_000,
-  factor: 2,
-  maxMs: 15 * 60_000,
-  jitter: 0,
-}
+/** No notification is ever given up. No jitter, because only one process sends. */
+const pauses: Backoff = { firstMs: 10_000, longestMs: 15 * 60_000 }
 
 /** After so many refusals in a row a receiver counts as one that takes nothing. */
 const refusalsAtMost = 3
@@ -99,8 +94,7 @@ export function createSender(
       return 'sent'
     }
     const attempts = row.attempts + 1
-    const { retryAfterSeconds } = result
-    const delayMs = backoffMs(retries, attempts, { random: () => 0, retryAfterSeconds })
+    const delayMs = Math.max(backoffMs(attempts, pauses), retryAfterMs(result.retryAfterSeconds))
     const until = new Date(now().getTime() + delayMs)
     const isAlone = result.isRefused === true && !isLast
     await postponeMessages(db, row.channel, { attempts, until, ...(isAlone && { id: row.id }) })

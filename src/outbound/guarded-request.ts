@@ -1,12 +1,11 @@
-import { promisify } from 'node:util'
-import { brotliDecompress, gunzip, inflate } from 'node:zlib'
-import { type Dispatcher, request } from 'undici'
+import type { Dispatcher } from 'undici'
 import { codeOf } from '../domain/error-code.ts'
 import { type Reason, ReasonError } from '../texts/reason.ts'
 import { RefusedAddressError } from './guarded-agent.ts'
-import { atFirstByte, parseRetryAfter } from './send-attempt.ts'
+import { parseRetryAfter } from './retry-after.ts'
+import { type AttemptInput, type AttemptResult, attemptOnce, type Headers } from './send-attempt.ts'
 
-export type RequestMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+export type RequestMethod = AttemptInput['method']
 
 export type GuardedRequest = {
   /** From createGuardedAgent, which checks the address. */
@@ -33,7 +32,7 @@ export type GuardedRequest = {
 export type GuardedAnswer = {
   status: number
   /** Names in lower case. */
-  headers: Record<string, string | string[] | undefined>
+  headers: Headers
   body: Buffer
   /** Seconds; null when absent or unreadable. */
   retryAfterSeconds: number | null
@@ -71,49 +70,38 @@ const redirectStatuses = new Set([301, 302, 303, 307, 308])
  * @throws RequestFailure when the answer is missing or incomplete.
  */
 export async function guardedRequest(input: GuardedRequest): Promise<GuardedAnswer> {
-  const clock = AbortSignal.timeout(input.timeoutMs)
-  const signal = input.signal ? AbortSignal.any([clock, input.signal]) : clock
-  try {
-    return await orAborted(signal, followRedirects(input, signal))
-  } catch (error) {
-    throw failureOf(error, clock, input)
-  }
-}
-
-async function followRedirects(input: GuardedRequest, signal: AbortSignal): Promise<GuardedAnswer> {
-  let url = parseHttpUrl(input.url)
-  for (let followed = 0; ; followed += 1) {
-    const answer = await once(input, url, signal)
-    const target = followed < maxRedirects ? redirectTarget(input, answer, url) : null
-    if (!target) return answer
-    url = target
-  }
-}
-
-async function once(input: GuardedRequest, url: URL, signal: AbortSignal): Promise<GuardedAnswer> {
-  const answer = await request(url, {
-    dispatcher: input.mayStart ? atFirstByte(input.agent, input.mayStart) : input.agent,
-    method: input.method,
-    // Compression saves nothing on a local network; an answer that is compressed anyway is decompressed below.
-    headers: { 'accept-encoding': 'identity', ...input.headers },
-    body: input.body ?? null,
-    // `timeoutMs` covers the whole exchange; undici's own timeouts would only end it earlier.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    signal,
+  const { agent, method, body = null, timeoutMs, maxBytes = 65_536, signal } = input
+  // Compression saves nothing on a local network; an answer that is compressed anyway is decompressed.
+  const headers = { 'accept-encoding': 'identity', ...input.headers }
+  const result = await attemptOnce(agent, {
+    method,
+    url: httpUrlOf(input.url),
+    ...{ headers, body, timeoutMs, maxBytes, signal },
+    redirectTo: input.redirects === 'same-origin' ? redirectOf(method) : undefined,
+    mayStart: input.mayStart,
   })
-  const { statusCode: status, headers } = answer
-  const nowMs = (input.now ?? Date.now)()
-  const retryAfterSeconds = parseRetryAfter(headers['retry-after'], nowMs)
-  const maxBytes = input.maxBytes ?? 65_536
+  const isCut = !result.ok && result.failure === 'oversize' && input.mayCut === true
+  const { status, headers: answered, url } = result
+  if (!result.ok && !isCut) throw failureOf(result, { timeoutMs, maxBytes })
+  const retryAfterSeconds = parseRetryAfter(answered['retry-after'], (input.now ?? Date.now)())
+  return {
+    // An answer that is too large has its status.
+    status: status as number,
+    headers: answered,
+    body: result.ok ? result.body : Buffer.alloc(0),
+    ...(isCut && { isCut }),
+    retryAfterSeconds,
+    url,
+  }
+}
+
+/** As parseHttpUrl; a refusal is a RequestFailure. */
+function httpUrlOf(url: string | URL): URL {
   try {
-    const packed = await readBounded(answer, maxBytes)
-    const body = await unpack(packed, headers['content-encoding'], maxBytes)
-    return { status, headers, body, retryAfterSeconds, url }
+    return parseHttpUrl(url)
   } catch (error) {
-    const isJustLarge = error instanceof RequestFailure && error.kind === 'too_large'
-    if (!input.mayCut || !isJustLarge) throw error
-    return { status, headers, body: Buffer.alloc(0), isCut: true, retryAfterSeconds, url }
+    if (!(error instanceof RefusedAddressError)) throw error
+    throw new RequestFailure('refused_address', error.why, error)
   }
 }
 
@@ -135,89 +123,43 @@ export function parseHttpUrl(url: string | URL): URL {
   return parsed
 }
 
-const unpackers = new Map([
-  ['gzip', promisify(gunzip)],
-  ['x-gzip', promisify(gunzip)],
-  ['deflate', promisify(inflate)],
-  ['br', promisify(brotliDecompress)],
-])
-
-/** A body that does not match its header is returned as it is: the status of the answer still counts. */
-async function unpack(
-  body: Buffer,
-  encoding: string | string[] | undefined,
-  maxBytes: number,
-): Promise<Buffer> {
-  const unpacker = unpackers.get(String(encoding).trim().toLowerCase())
-  if (!unpacker || body.length === 0) return body
-  try {
-    return await unpacker(body, { maxOutputLength: maxBytes })
-  } catch (error) {
-    if (codeOf(error) !== 'ERR_BUFFER_TOO_LARGE') return body
-    throw tooLarge(maxBytes)
+/** Where a redirect within the origin leads, up to three times. */
+function redirectOf(method: RequestMethod): AttemptInput['redirectTo'] {
+  let followed = 0
+  return ({ status, headers: { location } }, from) => {
+    if (!redirectStatuses.has(status) || followed === maxRedirects) return null
+    if (method !== 'GET' && method !== 'HEAD') return null
+    const target = typeof location === 'string' ? URL.parse(location, from.href) : null
+    if (target?.origin !== from.origin) return null
+    followed += 1
+    return parseHttpUrl(target)
   }
-}
-
-function tooLarge(maxBytes: number): RequestFailure {
-  return new RequestFailure('too_large', { code: 'ANSWER_TOO_LARGE', data: { bytes: maxBytes } })
-}
-
-async function readBounded(answer: Dispatcher.ResponseData, maxBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let size = 0
-  // A throw out of the loop destroys the body and with it the connection.
-  for await (const chunk of answer.body) {
-    size += chunk.length
-    if (size > maxBytes) throw tooLarge(maxBytes)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
-}
-
-function redirectTarget(input: GuardedRequest, answer: GuardedAnswer, from: URL): URL | null {
-  if (input.redirects !== 'same-origin' || !redirectStatuses.has(answer.status)) return null
-  if (input.method !== 'GET' && input.method !== 'HEAD') return null
-  const { location } = answer.headers
-  const target = typeof location === 'string' ? URL.parse(location, from.href) : null
-  return target?.origin === from.origin ? parseHttpUrl(target) : null
-}
-
-/**
- * The result of `work`, or a rejection as soon as `signal` aborts. undici reports an abort only after the connection is
- * made, so a hanging connect is ended here.
- */
-export function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const abort = () => reject(signal.reason)
-  if (signal.aborted) abort()
-  else signal.addEventListener('abort', abort, { once: true })
-  work.catch(() => undefined)
-  return Promise.race([work, promise]).finally(() => signal.removeEventListener('abort', abort))
 }
 
 const timeoutCodes = new Set(['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT'])
 
 function failureOf(
-  error: unknown,
-  clock: AbortSignal,
-  input: Pick<GuardedRequest, 'signal' | 'timeoutMs'>,
+  { failure, cause }: Extract<AttemptResult, { ok: false }>,
+  { timeoutMs, maxBytes }: { timeoutMs: number; maxBytes: number },
 ): RequestFailure {
-  if (error instanceof RequestFailure) return error
-  if (input.signal?.aborted) {
-    return new RequestFailure('aborted', { code: 'REQUEST_GIVEN_UP' }, error)
+  if (failure === 'aborted') {
+    return new RequestFailure('aborted', { code: 'REQUEST_GIVEN_UP' }, cause)
   }
-  if (error instanceof RefusedAddressError) {
-    return new RequestFailure('refused_address', error.why, error)
+  if (cause instanceof RefusedAddressError) {
+    return new RequestFailure('refused_address', cause.why, cause)
   }
-  if (clock.aborted) {
-    const data = { ms: input.timeoutMs }
-    return new RequestFailure('timeout', { code: 'NO_WHOLE_ANSWER', data }, error)
+  if (failure === 'oversize') {
+    return new RequestFailure('too_large', { code: 'ANSWER_TOO_LARGE', data: { bytes: maxBytes } })
   }
-  const code = codeOf(error)
+  if (cause instanceof DOMException && cause.name === 'TimeoutError') {
+    const data = { ms: timeoutMs }
+    return new RequestFailure('timeout', { code: 'NO_WHOLE_ANSWER', data }, cause)
+  }
+  const code = codeOf(cause)
   if (code !== undefined && timeoutCodes.has(code)) {
-    return new RequestFailure('timeout', { code: 'NO_CONNECTION_IN_TIME' }, error)
+    return new RequestFailure('timeout', { code: 'NO_CONNECTION_IN_TIME' }, cause)
   }
   const why: Reason =
     code === undefined ? { code: 'NOT_CONNECTED' } : { code: 'NOT_ANSWERED', data: { code } }
-  return new RequestFailure('network', why, error)
+  return new RequestFailure('network', why, cause)
 }

@@ -1,4 +1,4 @@
-import type { AttemptFailure } from './retry-decision.ts'
+import type { AttemptFailure } from './retry.ts'
 
 /**
  * Named by what the caller does next. `refused`: correct the request. `unauthorized`: renew the credential.

@@ -1,28 +1,22 @@
-import { setTimeout as sleepFor } from 'node:timers/promises'
-import { Agent } from 'undici'
+import { Agent, request as ask } from 'undici'
+import { type Judgement, judge, kindOf, readResult } from './judge-result.ts'
 import { type Effect, OutboundError } from './outbound-error.ts'
 import {
   type AttemptFailure,
-  decideRetry,
   defaultRetryPolicy,
   type HttpMethod,
   isWrite,
+  mayPass,
   type RetryPolicy,
-} from './retry-decision.ts'
-import {
-  type AttemptResult,
-  type AttemptTimer,
-  attemptOnce,
-  type Judgement,
-  judge,
-  kindOf,
-  parseRetryAfter,
-  readResult,
-} from './send-attempt.ts'
+  repeat,
+} from './retry.ts'
+import { parseRetryAfter } from './retry-after.ts'
+import { type AttemptResult, type AttemptTimer, attemptOnce, type Headers } from './send-attempt.ts'
 
+export type { Judgement } from './judge-result.ts'
 export { type Effect, type FailureKind, OutboundError } from './outbound-error.ts'
-export type { AttemptFailure, HttpMethod, RetryPolicy } from './retry-decision.ts'
-export type { AttemptTimer, Judgement } from './send-attempt.ts'
+export type { AttemptFailure, HttpMethod, RetryPolicy } from './retry.ts'
+export type { AttemptTimer } from './send-attempt.ts'
 
 export type OutboundSettings = {
   /** Longest time of one attempt. */
@@ -46,14 +40,12 @@ export type OutboundSettings = {
  */
 export type SendPermit = () => Promise<(() => boolean) | undefined>
 
-type AnswerHeaders = Record<string, string | string[] | undefined>
-
 export type AttemptReport = {
   attempt: number
   status: number | null
   failure: AttemptFailure | null
   durationMs: number
-  headers: AnswerHeaders
+  headers: Headers
   /** Parsed JSON of an answer that was not 2xx, else null. */
   refusal: unknown
 }
@@ -80,14 +72,23 @@ export type OutboundRequest = {
 
 type OutboundAnswer = {
   status: number
-  headers: AnswerHeaders
+  headers: Headers
   /** Parsed JSON; null for an empty body. */
   body: unknown
   attempts: number
 }
 
+export type DownloadRequest = Pick<OutboundRequest, 'url' | 'headers' | 'signal'>
+
 export type Outbound = {
   send(request: OutboundRequest): Promise<OutboundAnswer>
+  /**
+   * One GET whose response is read in chunks, so that memory use does not grow with it. `timeoutMs` is the longest time without data.
+   * An error during the transfer is thrown to the reader.
+   *
+   * @throws OutboundError unless the response is a 2xx.
+   */
+  download(request: DownloadRequest): AsyncGenerator<string>
   /** Ends the connections after the running requests. */
   close(): Promise<void>
 }
@@ -102,16 +103,20 @@ const shortestAttemptMs = 1_000
 export function createOutbound(settings: OutboundSettings): Outbound {
   const agent = new Agent({
     connect: { timeout: Math.min(settings.timeoutMs, longestConnectMs) },
-    headersTimeout: settings.timeoutMs,
-    bodyTimeout: settings.timeoutMs,
-    maxResponseSize: settings.maxResponseBytes ?? 1_048_576,
     allowH2: false,
   })
   return {
     send: (request) => send(agent, settings, request),
+    download: (request) => download(agent, settings.timeoutMs, request),
     close: () => agent.close(),
   }
 }
+
+type Failed = ConstructorParameters<typeof OutboundError>[0]
+/** `again`: the attempt deserves another one. */
+type Attempted =
+  | { answer: OutboundAnswer; again?: undefined }
+  | { failed: Failed; cause: unknown; again?: Pick<Failed, 'retryAfterSeconds'> | undefined }
 
 async function send(
   agent: Agent,
@@ -120,116 +125,123 @@ async function send(
 ): Promise<OutboundAnswer> {
   const now = settings.now ?? Date.now
   const monotonicMs = settings.monotonicMs ?? (() => performance.now())
-  const sleep = settings.sleep ?? defaultSleep
   const deadline = request.untilMs ?? Number.POSITIVE_INFINITY
   const minAttemptMs = Math.min(settings.timeoutMs, shortestAttemptMs)
+  const isKeyed = request.hasIdempotencyKey ?? false
   let unknownEffect = false
 
-  for (let attempt = 1; ; attempt += 1) {
+  const attempt = async (attempts: number): Promise<Attempted> => {
     const startedAt = monotonicMs()
     const leftMs = deadline - startedAt
     const timeoutMs = Math.ceil(Math.min(settings.timeoutMs, leftMs))
     const result =
       leftMs < minAttemptMs
-        ? unsent('deadline')
-        : await attemptIfPermitted(agent, request, { timeoutMs, timer: settings.timer })
+        ? unsent('deadline', request)
+        : await attemptIfPermitted(agent, settings, request, timeoutMs)
     const read = readResult(result)
-    const endedAt = monotonicMs()
+    const { headers } = result
     request.onAttempt?.({
-      attempt,
+      attempt: attempts,
       status: read.status,
       failure: read.failure,
       // Not rounded up: the end minus the duration must not be before the start.
-      durationMs: Math.floor(endedAt - startedAt),
-      headers: result.headers,
+      durationMs: Math.floor(monotonicMs() - startedAt),
+      headers,
       refusal: read.success ? null : read.body,
     })
-    if (read.success) {
-      return { status: read.status, headers: result.headers, body: read.body, attempts: attempt }
-    }
+    if (read.success) return { answer: { status: read.status, headers, body: read.body, attempts } }
 
     const judgement = judge(read, result.ok || result.sent, request.judge)
     // An attempt without an answer may arrive after a later one was refused: no refusal proves anything about it.
     unknownEffect ||= judgement === 'ambiguous'
     const effect: Effect = isWrite(request.method) && unknownEffect ? 'unknown' : 'none'
-    const retryAfterSeconds = parseRetryAfter(result.headers['retry-after'], now())
-    const decision = decideRetry({
-      method: request.method,
-      hasIdempotencyKey: request.hasIdempotencyKey ?? false,
-      status: read.status,
-      failure: read.failure,
-      attempt,
-      maxAttempts: request.maxAttempts ?? 3,
-      retryAfterSeconds,
-      remainingMs: deadline - endedAt,
-      minAttemptMs,
-      jitter: (settings.random ?? Math.random)(),
-      policy: settings.policy ?? defaultRetryPolicy,
-    })
-    const waited = decision.retry && (await waitUnlessAborted(sleep, decision.waitMs, request))
-    if (waited) continue
-    throw new OutboundError(
-      {
+    const retryAfterSeconds = parseRetryAfter(headers['retry-after'], now())
+    const { status, failure, body } = read
+    // A write repeats only under its idempotency key.
+    const isRepeatable = isKeyed || !isWrite(request.method)
+    return {
+      failed: {
         kind: kindOf(read, effect),
         effect,
-        provesAbsence:
-          judgement === 'proof' && !unknownEffect && (request.hasIdempotencyKey ?? false),
-        status: read.status,
-        failure: read.failure,
-        body: read.body,
-        headers: result.headers,
-        retryAfterSeconds,
-        attempts: attempt,
+        provesAbsence: judgement === 'proof' && !unknownEffect && isKeyed,
+        ...{ status, failure, body, headers, retryAfterSeconds, attempts },
       },
-      result.ok ? undefined : result.cause,
-    )
+      cause: result.ok ? undefined : result.cause,
+      again: isRepeatable && mayPass(status, failure) ? { retryAfterSeconds } : undefined,
+    }
   }
+
+  const policy = settings.policy ?? defaultRetryPolicy
+  const { maxAttempts = policy.maxAttempts } = request
+  const last = await repeat(attempt, {
+    policy: { ...policy, maxAttempts },
+    remainingMs: () => deadline - monotonicMs(),
+    minAttemptMs,
+    random: settings.random,
+    sleep: settings.sleep,
+    signal: request.signal,
+  })
+  if ('answer' in last) return last.answer
+  throw new OutboundError(last.failed, last.cause)
 }
 
-function unsent(failure: 'deadline' | 'withheld'): AttemptResult {
-  return { ok: false, failure, sent: false, status: null, headers: {}, cause: undefined }
+function unsent(failure: 'deadline' | 'withheld', { url }: OutboundRequest): AttemptResult {
+  const nothing = { sent: false, status: null, headers: {}, cause: undefined }
+  return { ok: false, failure, url: new URL(url), ...nothing }
 }
 
 async function attemptIfPermitted(
   agent: Agent,
-  { method, url, headers, body, signal, permit }: OutboundRequest,
-  limit: { timeoutMs: number; timer: AttemptTimer | undefined },
+  { maxResponseBytes = 1_048_576, timer }: OutboundSettings,
+  request: OutboundRequest,
+  timeoutMs: number,
 ): Promise<AttemptResult> {
-  const text = body === undefined ? null : JSON.stringify(body)
+  const { method, url, headers, signal, permit } = request
+  const body = request.body === undefined ? null : JSON.stringify(request.body)
   const mayStart = permit && (await permit())
-  if (permit && !mayStart) return unsent('withheld')
+  if (permit && !mayStart) return unsent('withheld', request)
   return attemptOnce(agent, {
     method,
     url,
     headers: {
       accept: 'application/json',
-      ...(text !== null && { 'content-type': 'application/json' }),
+      ...(body !== null && { 'content-type': 'application/json' }),
       ...headers,
     },
-    body: text,
+    body,
+    timeoutMs,
+    maxBytes: maxResponseBytes,
     signal,
     mayStart,
-    timeoutMs: limit.timeoutMs,
-    timer: limit.timer,
+    timer,
   })
 }
 
-/** False when the caller aborted before or during the wait. */
-async function waitUnlessAborted(
-  sleep: (ms: number, signal?: AbortSignal) => Promise<void>,
-  waitMs: number,
-  request: OutboundRequest,
-): Promise<boolean> {
-  if (request.signal?.aborted) return false
-  try {
-    await sleep(waitMs, request.signal)
-  } catch (error) {
-    if (request.signal?.aborted) return false
-    throw error
+async function* download(
+  agent: Agent,
+  timeoutMs: number,
+  { url, headers = {}, signal }: DownloadRequest,
+): AsyncGenerator<string> {
+  const limits = { headersTimeout: timeoutMs, bodyTimeout: timeoutMs, ...(signal && { signal }) }
+  const answer = await ask(url, { dispatcher: agent, headers, ...limits }).catch(
+    (cause: unknown) => {
+      throw downloadFailure(null, {}, cause)
+    },
+  )
+  if (answer.statusCode < 200 || answer.statusCode > 299) {
+    await answer.body.dump()
+    throw downloadFailure(answer.statusCode, answer.headers)
   }
-  return !request.signal?.aborted
+  answer.body.setEncoding('utf8')
+  for await (const part of answer.body) yield String(part)
 }
 
-async function defaultSleep(ms: number, signal?: AbortSignal): Promise<void> {
-  await sleepFor(ms, undefined, signal ? { signal } : {})
+function downloadFailure(status: number | null, headers: Headers, cause?: unknown): OutboundError {
+  const failure = status === null ? 'connect' : null
+  const kind = kindOf({ status, failure }, 'none')
+  const nothing = { effect: 'none' as const, provesAbsence: false, body: null, attempts: 1 }
+  return new OutboundError(
+    { kind, status, failure, headers, retryAfterSeconds: null, ...nothing },
+    cause,
+  )
 }

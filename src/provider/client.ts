@@ -36,8 +36,14 @@ type ProviderCall<T> = {
   headers?: Record<string, string>
 }
 
+type Download = Pick<ProviderCall<string>, 'operation' | 'path' | 'token'> & {
+  signal?: AbortSignal | undefined
+}
+
 export type ProviderClient = {
   call<T>(call: ProviderCall<T>): Promise<T>
+  /** One GET whose text is read in chunks. */
+  download(call: Download): AsyncGenerator<string>
   /** The same client, whose calls end when `signal` aborts, except calls that have a signal of their own. */
   cuttableBy(signal: AbortSignal): ProviderClient
   close(): Promise<void>
@@ -58,6 +64,7 @@ export function createClient(settings: ProviderSettings): ProviderClient {
   const sending = { outbound, apiUrl: apiUrl.replace(/\/+$/, ''), observers, onDate }
   const cuttableBy = (signal: AbortSignal | undefined): ProviderClient => ({
     call: (call) => perform(sending, call, signal),
+    download: (call) => download(sending, { ...call, signal: call.signal ?? signal }),
     cuttableBy,
     close: () => outbound.close(),
   })
@@ -142,11 +149,23 @@ async function perform<T>(
   )
 }
 
+async function* download(
+  { outbound, apiUrl }: Sending,
+  { operation, path, token, signal }: Download,
+): AsyncGenerator<string> {
+  const headers = headersOf({ method: 'GET', ...(token !== undefined && { token }) })
+  try {
+    yield* outbound.download({ url: apiUrl + path, headers, signal })
+  } catch (error) {
+    throw error instanceof OutboundError ? fromOutbound(error, operation) : error
+  }
+}
+
 /**
  * An OutboundError as a ProviderError. `providerCode` is the code that the table of codes explains, else the main one. A 401 that a
  * row of the operation names is a refusal: the token is not its cause, so it is not renewed.
  */
-export function fromOutbound(error: OutboundError, operation: ProviderOperation): ProviderError {
+function fromOutbound(error: OutboundError, operation: ProviderOperation): ProviderError {
   const { code, codes, message } = parseErrorBody(error.body)
   const [row] = rowsOfRefusal(operation, error.status, codes).rows
   const isNamed = row?.status === 401 && row.code !== 'CONNECTION_LOST'

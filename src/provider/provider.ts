@@ -32,7 +32,7 @@ export function createProvider(settings: ProviderSettings): Provider {
     orders: createOrders(cuttable, settings.now ?? (() => new Date()), settings.clientId),
     payments: createPayments(client),
     chargebacks: createChargebacks(client),
-    reports: createReports(client, settings),
+    reports: createReports(client),
     stores: createStores(client),
     pos: createPos(client, settings.posApi),
     terminals: createTerminals(cuttable),

@@ -1,10 +1,8 @@
 import { z } from 'zod'
-import { download } from '../outbound/download.ts'
-import { OutboundError } from '../outbound/outbound.ts'
-import { fromOutbound, type ProviderClient, segment } from './client.ts'
+import { type ProviderClient, segment } from './client.ts'
 import { dateFrom, MpId, MpNote } from './payload-fields.ts'
 import { undefinedIfGone } from './provider-error.ts'
-import type { Provider, ProviderSettings } from './provider-types.ts'
+import type { Provider } from './provider-types.ts'
 
 const MpReportConfig = z.object({
   columns: z
@@ -47,10 +45,7 @@ const connectionCheck = 'CONNECTION-CHECK-FILE.csv'
  * Settlement and release reports, from public sources; not tried live. The configuration is one per account and belongs
  * to the shop: it is only read.
  */
-export function createReports(
-  client: ProviderClient,
-  settings: ProviderSettings,
-): Provider['reports'] {
+export function createReports(client: ProviderClient): Provider['reports'] {
   const base = (report: string) => `/v1/account/${report}_report`
   return {
     async config(token, report, options) {
@@ -119,18 +114,13 @@ export function createReports(
       })
       return made.flatMap(reportFrom)
     },
-    async *file(token, report, fileName, signal) {
-      try {
-        yield* download({
-          url: `${settings.apiUrl.replace(/\/+$/, '')}${base(report)}/${segment(fileName)}`,
-          headers: { 'user-agent': 'tillbridge', authorization: `Bearer ${token}` },
-          timeoutMs: settings.timeoutMs,
-          signal,
-        })
-      } catch (error) {
-        throw error instanceof OutboundError ? fromOutbound(error, 'report.task') : error
-      }
-    },
+    file: (token, report, fileName, signal) =>
+      client.download({
+        operation: 'report.task',
+        path: `${base(report)}/${segment(fileName)}`,
+        token,
+        signal,
+      }),
   }
 }
 

@@ -93,12 +93,7 @@ test('T1: the comparisons in constant time are the ones of Node', async () => {
 })
 
 /** Where chance spreads waits and nothing else. */
-const jitter = new Set([
-  'src/db/transactions.ts',
-  'src/db/postgres-listener.ts',
-  'src/app/flow-side.ts',
-  'src/outbound/outbound.ts',
-])
+const jitter = new Set(['src/app/flow-side.ts', 'src/domain/backoff.ts'])
 
 test('T4: no key, state, nonce or id is drawn from a generator that can be foretold', async () => {
   const files = await sources()

@@ -7,9 +7,9 @@ import {
   type Waiting,
 } from '../../src/flows/deliver/attempt.ts'
 import { compileItemBody } from '../../src/flows/deliver/item-body.ts'
+import { delayAfter } from '../../src/flows/deliver/retry-rules.ts'
 import { createGate } from '../../src/flows/deliver/sending-gate.ts'
 import { createUncountedAttempts } from '../../src/flows/deliver/uncounted-attempts.ts'
-import { backoffMs } from '../../src/outbound/backoff.ts'
 import type { SendPermit } from '../../src/outbound/outbound.ts'
 import {
   type Answer,
@@ -35,21 +35,15 @@ function testClock() {
 }
 
 test('retry pauses grow by the factor up to the longest, with jitter, never below the Retry-After', () => {
-  const policy = { attempts: 9, initialMs: 1_000, factor: 3, maxMs: 20_000, jitter: 0.2 }
+  const retry = { attempts: 9, initialMs: 1_000, factor: 3, maxMs: 20_000, jitter: 0.2 }
   const pauses = (random: number) =>
-    [1, 2, 3, 4, 50].map((attempt) => backoffMs(policy, attempt, { random: () => random }))
-  expect(pauses(0.5)).toEqual([1_000, 3_000, 9_000, 20_000, 20_000])
-  expect(pauses(0)).toEqual([800, 2_400, 7_200, 16_000, 16_000])
-  expect(pauses(1)).toEqual([1_200, 3_600, 10_800, 24_000, 24_000])
-  const withRetryAfter = (retryAfterSeconds: number) =>
-    backoffMs(policy, 1, { random: () => 0.5, retryAfterSeconds })
-  expect([
-    withRetryAfter(0),
-    withRetryAfter(0.5),
-    withRetryAfter(7),
-    withRetryAfter(3_600),
-    withRetryAfter(604_800),
-  ]).toEqual([1_000, 1_000, 7_000, 3_600_000, 3_600_000])
+    [1, 2, 3, 4, 50].map((attempt) => delayAfter(attempt, { retry, random: () => random }))
+  expect(pauses(0)).toEqual([1_000, 3_000, 9_000, 20_000, 20_000])
+  expect(pauses(1)).toEqual([800, 2_400, 7_200, 16_000, 16_000])
+  const withRetryAfter = (seconds: number) => delayAfter(1, { retry, random: () => 0 }, seconds)
+  expect([0, 0.5, 7, 3_600, 604_800].map(withRetryAfter)).toEqual([
+    1_000, 1_000, 7_000, 3_600_000, 3_600_000,
+  ])
 })
 
 test('a breaker counts outages within its window only, and one probe at a time closes it', () => {

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
+import { gzipSync } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
 import {
   type AttemptReport,
@@ -17,7 +18,7 @@ function client(settings: Partial<OutboundSettings> = {}) {
   const waits: number[] = []
   const outbound = createOutbound({
     timeoutMs: 1_500,
-    random: () => 1,
+    random: () => 0,
     sleep: async (ms) => {
       waits.push(ms)
     },
@@ -157,6 +158,18 @@ test('T45: an answer without a length is bounded too', async () => {
   })
   const { send } = client({ maxResponseBytes: 2_000 })
   const error = await failure(send({ method: 'GET', url: server.url }))
+  expect(error).toMatchObject({ kind: 'invalid_answer', failure: 'oversize', effect: 'none' })
+})
+
+test('a compressed answer is read, and its limit counts after the decompression', async () => {
+  await using server = await startServer((response) => {
+    const packed = gzipSync(JSON.stringify({ text: 'x'.repeat(3_000) }))
+    response.writeHead(200, { 'content-encoding': 'gzip' }).end(packed)
+  })
+  const request: OutboundRequest = { method: 'GET', url: server.url }
+  const { body } = await client().send(request)
+  expect(body).toEqual({ text: 'x'.repeat(3_000) })
+  const error = await failure(client({ maxResponseBytes: 2_000 }).send(request))
   expect(error).toMatchObject({ kind: 'invalid_answer', failure: 'oversize', effect: 'none' })
 })
 
@@ -350,7 +363,7 @@ test('an abort cuts the wait and tells how the last attempt ended', async () => 
   await using server = await startServer(answer(429, {}))
   const outbound = createOutbound({
     timeoutMs: 1_000,
-    policy: { baseMs: 5_000, floorMs: 5_000, ceilingMs: 9_000 },
+    policy: { maxAttempts: 3, firstMs: 5_000, shortestMs: 5_000, longestMs: 9_000 },
   })
   onTestFinished(() => outbound.close())
   const startedAt = performance.now()

@@ -1,7 +1,7 @@
 import type { Database, Db } from '../../db/database.ts'
 import type { Leader } from '../../jobs/leader.ts'
 import { LeaseLostError } from '../../jobs/with-lease.ts'
-import { longestRetryAfterMs } from '../../outbound/backoff.ts'
+import { longestRetryAfterMs } from '../../outbound/retry-after.ts'
 import {
   findClaimants,
   firstWaitingUpsert,

@@ -1,5 +1,6 @@
 import type { KeptBody } from '../../db/column-types.ts'
-import { backoffMs, retryAfterMs } from '../../outbound/backoff.ts'
+import { backoffMs } from '../../domain/backoff.ts'
+import { retryAfterMs } from '../../outbound/retry-after.ts'
 import type { ItemClaim } from '../../repositories/flows/claims.ts'
 import { keptReason, type Reason } from '../../texts/reason.ts'
 import type { AttemptNote } from '../flow-trace.ts'
@@ -145,9 +146,7 @@ export function judge(
   const ofReceiver = refusal.isForeign || (by.isProbe && refusal.outage)
   const uncounted = ofReceiver ? by.uncounted.add(one.pk) : 0
   if (uncounted > 0) {
-    const { random, retry } = by
-    const { retryAfterSeconds } = refusal
-    const delayMs = backoffMs(retry, attempt + uncounted - 1, { random, retryAfterSeconds })
+    const delayMs = delayAfter(attempt + uncounted - 1, by, refusal.retryAfterSeconds)
     const failed = failure(refusal.why, attempt - 1, refusal.status)
     return {
       outcome: { kind: 'retry', ...tried, failure: failed, delayMs, ...begun },
@@ -204,14 +203,25 @@ function begunOf(
 
 /** Another attempt later, or a final failure if none is left. */
 export function again(
-  { random, retry }: RetryRules,
+  rules: RetryRules,
   tried: Tried,
   failed: Failure,
   retryAfterSeconds?: number,
 ): Outcome {
-  if (failed.attempts >= retry.attempts) return { kind: 'final', ...tried, failure: failed }
-  const delayMs = backoffMs(retry, failed.attempts, { random, retryAfterSeconds })
+  if (failed.attempts >= rules.retry.attempts) return { kind: 'final', ...tried, failure: failed }
+  const delayMs = delayAfter(failed.attempts, rules, retryAfterSeconds)
   return { kind: 'retry', ...tried, failure: failed, delayMs }
+}
+
+/** The pause after this attempt by the definition; at least the receiver's Retry-After, of which at most one hour counts. */
+export function delayAfter(
+  attempt: number,
+  { random, retry }: RetryRules,
+  retryAfterSeconds?: number,
+): number {
+  const { initialMs: firstMs, maxMs: longestMs, factor, jitter } = retry
+  const pauseMs = backoffMs(attempt, { firstMs, longestMs, factor, jitter }, random)
+  return Math.max(pauseMs, retryAfterMs(retryAfterSeconds))
 }
 
 export function failure(why: Reason, attempts: number, status?: number): Failure {

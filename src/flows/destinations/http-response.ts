@@ -1,5 +1,5 @@
 import type { Answer } from '../../outbound/guarded-request.ts'
-import { isPassingStatus } from '../../outbound/retry-decision.ts'
+import { isPassingStatus } from '../../outbound/retry.ts'
 import type { Reason } from '../../texts/reason.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'

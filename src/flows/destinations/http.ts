@@ -1,10 +1,6 @@
 import { createHash } from 'node:crypto'
-import {
-  type Answer,
-  guardedRequest,
-  orAborted,
-  RequestFailure,
-} from '../../outbound/guarded-request.ts'
+import { type Answer, guardedRequest, RequestFailure } from '../../outbound/guarded-request.ts'
+import { orAborted } from '../../outbound/send-attempt.ts'
 import type { Reason } from '../../texts/reason.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { maskSecrets, secretsOf } from '../net/mask-secrets.ts'

@@ -1,4 +1,5 @@
 import type { Database } from '../../db/database.ts'
+import { type Backoff, backoffMs } from '../../domain/backoff.ts'
 import { DecryptionError, type Encryption } from '../../domain/encryption.ts'
 import { sameSecret } from '../../domain/secret-hash.ts'
 import { withLease } from '../../jobs/with-lease.ts'
@@ -72,8 +73,7 @@ const maxStartMs = 5_000
 const renewedCheckMs = 2_000
 const lostCheckMs = 30_000
 const usageUpdateMs = 24 * 3_600_000
-const storeRetryMs = 100
-const maxStoreRetryMs = 2_000
+const storePauses: Backoff = { firstMs: 100, longestMs: 2_000 }
 const storeAttemptsAfterStop = 5
 
 /**
@@ -152,8 +152,8 @@ export function createGrantKeeper(deps: GrantKeeperDeps): GrantKeeper {
       expires_at: new Date(askedAt.getTime() + lifeSeconds * 1_000 * usedShare),
       renewed_at: now(),
     }
-    let waitMs = storeRetryMs
-    for (let left = storeAttemptsAfterStop; ; waitMs = Math.min(2 * waitMs, maxStoreRetryMs)) {
+    let left = storeAttemptsAfterStop
+    for (let attempt = 1; ; attempt += 1) {
       try {
         return await renewGrant(db, from, tokens, useBy(access))
       } catch (error) {
@@ -161,7 +161,7 @@ export function createGrantKeeper(deps: GrantKeeperDeps): GrantKeeper {
         if (left === 0) throw error
         const { usedBy } = access.about
         log.error({ ...usedBy, err: error }, 'new tokens not stored yet; the service retries')
-        await deps.sleep(waitMs)
+        await deps.sleep(backoffMs(attempt, storePauses))
       }
     }
   }

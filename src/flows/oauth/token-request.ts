@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
 import { guardedRequest } from '../../outbound/guarded-request.ts'
-import { isPassingStatus } from '../../outbound/retry-decision.ts'
+import { isPassingStatus } from '../../outbound/retry.ts'
 import { type Reason, ReasonError } from '../../texts/reason.ts'
 import { isHtmlPage, jsonOf } from '../destinations/http-text.ts'
 import type { HttpDefinition } from '../types.ts'

@@ -3,10 +3,10 @@ import { isRecord } from '../../domain/json.ts'
 import {
   type GuardedAnswer,
   guardedRequest,
-  orAborted,
   RequestFailure,
 } from '../../outbound/guarded-request.ts'
-import { decideRetry, isPassingStatus, type RetryPolicy } from '../../outbound/retry-decision.ts'
+import { isPassingStatus, type RetryPolicy, repeat } from '../../outbound/retry.ts'
+import { orAborted } from '../../outbound/send-attempt.ts'
 import { type Reason, withTexts } from '../../texts/reason.ts'
 import { describeRefusal } from '../destinations/http-text.ts'
 import { maskSecrets } from '../net/mask-secrets.ts'
@@ -58,16 +58,18 @@ export type ReadAnswer = {
 export const maxPageBytes = 32 * 1024 * 1024
 const decodedAtOnce = 256 * 1024
 const parsedAtOnce = 32 * 1024
-const maxAttempts = 4
 /** Errors of GraphQL that a later request may not have. */
 const passingCodes = ['THROTTLED', 'RATE_LIMITED', 'INTERNAL_SERVER_ERROR']
 const unauthorized = 401
-/** If the server asks for a longer pause than one minute, the poll fails and the next poll tries again. */
-const pauses: RetryPolicy = {
-  baseMs: 1_000,
-  floorMs: 100,
-  ceilingMs: 60_000,
-  isPassingStatus,
+/**
+ * If the server asks for a longer pause than one minute, the poll fails and the next poll tries again. A flow reads with one request
+ * at a time, so jitter is useless.
+ */
+const policy: RetryPolicy = {
+  maxAttempts: 4,
+  firstMs: 1_000,
+  shortestMs: 100,
+  longestMs: 60_000,
 }
 
 /**
@@ -85,28 +87,49 @@ export async function readAnswer(
   isNothing: (answer: GuardedAnswer) => boolean,
   signal: AbortSignal,
 ): Promise<ReadAnswer | undefined> {
-  for (let attempt = 1; ; attempt += 1) {
-    const answer = await requestWithRetries(client, request, signal)
-    if (isNothing(answer)) return undefined
-    if (answer.status !== 200) {
-      const fault = xml && (await soapFaultOf(answer, xml, client.secrets()))
-      throw new SourceError(refusalOf(answer, client.secrets(), fault))
-    }
+  const send = createSend(client, request, signal)
+  const secrets = client.secrets()
+  const refused = async (answer: GuardedAnswer) => {
+    const fault = xml && (await soapFaultOf(answer, xml, secrets))
+    return new SourceError(refusalOf(answer, secrets, fault))
+  }
+  const read = async (answer: GuardedAnswer): Promise<Attempt> => {
+    if (isNothing(answer)) return { read: undefined }
+    if (answer.status !== 200) return { failure: await refused(answer) }
     const { headers, url } = answer
     const about = { link: headers.link, headers, url }
-    if (xml) return { ...(await parseXml(answer, xml, client.secrets())), ...about }
+    if (xml) return { read: { ...(await parseXml(answer, xml, secrets)), ...about } }
     const document = await parse(answer)
     const errors = isGraphql ? graphqlErrors(document) : undefined
-    if (!errors) return { document, ...about }
-    if (!errors.isPassing || attempt === maxAttempts) {
-      throw new SourceError({
-        code: 'ANSWER_ERRORS',
-        data: { said: shown(errors.messages, client.secrets()) },
-      })
-    }
-    await client.sleep(pauses.baseMs * 2 ** (attempt - 1), signal)
+    if (!errors) return { read: { document, ...about } }
+    const said = shown(errors.messages, secrets)
+    const failure = new SourceError({ code: 'ANSWER_ERRORS', data: { said } })
+    return { failure, ...(errors.isPassing && { again: { retryAfterSeconds: null } }) }
   }
+  const last = await repeat<Attempt>(
+    async () => {
+      const outcome = await send()
+      if (outcome instanceof RequestFailure) {
+        return { failure: outcome, again: { retryAfterSeconds: null } }
+      }
+      if (!isPassingStatus(outcome.status)) return read(outcome)
+      return { answer: outcome, again: outcome }
+    },
+    // `sleep` ends with the signal.
+    { policy, sleep: (ms) => client.sleep(ms, signal) },
+  )
+  if ('read' in last) return last.read
+  if ('failure' in last) throw last.failure
+  if (isNothing(last.answer)) return undefined
+  throw await refused(last.answer)
 }
+
+type Attempt = { again?: { retryAfterSeconds: number | null } } & (
+  | { read: ReadAnswer | undefined }
+  /** Not read yet: another attempt may have a better one. */
+  | { answer: GuardedAnswer }
+  | { failure: Error }
+)
 
 /**
  * A GraphQL response with status 200 may have errors beside incomplete data (GraphQL, October 2021, 7.1). Shopify and others
@@ -132,14 +155,16 @@ export function isJson(answer: GuardedAnswer): boolean {
   return /^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type.trim())
 }
 
-async function requestWithRetries(
+/** Sends the request. Returns a failure that may pass. After the first 401 it requests a new access token and sends again. */
+function createSend(
   client: AnswerClient,
   { method, url, content }: ReadRequest,
   signal: AbortSignal,
-): Promise<GuardedAnswer> {
-  const { agent, headers, tokens, timeoutMs, now, sleep } = client
+): () => Promise<GuardedAnswer | RequestFailure> {
+  const { agent, headers, tokens, timeoutMs, now } = client
+  // A server that refuses every token must not cause endless token requests.
   let wasRefused = false
-  for (let attempt = 1; ; attempt += 1) {
+  const send = async (): Promise<GuardedAnswer | RequestFailure> => {
     const token = tokens && (await orAborted(signal, tokenOf(tokens)))
     const outcome = await guardedRequest({
       agent,
@@ -160,34 +185,14 @@ async function requestWithRetries(
       if (error instanceof RequestFailure && isPassing(error)) return error
       throw error
     })
-    const isFailure = outcome instanceof RequestFailure
-    if (tokens && token !== undefined && !isFailure && outcome.status === unauthorized) {
-      tokens.refused(token)
-      // Only once: a server that refuses every token must not cause endless token requests.
-      if (!wasRefused) {
-        wasRefused = true
-        continue
-      }
-    }
-    const decision = decideRetry({
-      // The request changes nothing, whatever its method.
-      method: 'GET',
-      hasIdempotencyKey: false,
-      status: isFailure ? null : outcome.status,
-      failure: isFailure ? (outcome.kind === 'timeout' ? 'timeout' : 'reset') : null,
-      attempt,
-      maxAttempts,
-      retryAfterSeconds: isFailure ? null : outcome.retryAfterSeconds,
-      remainingMs: Number.POSITIVE_INFINITY,
-      minAttemptMs: 0,
-      // A flow reads with one request at a time, so jitter is useless.
-      jitter: 1,
-      policy: pauses,
-    })
-    if (decision.retry) await sleep(decision.waitMs, signal)
-    else if (isFailure) throw outcome
-    else return outcome
+    const isRefused = !(outcome instanceof RequestFailure) && outcome.status === unauthorized
+    if (!tokens || token === undefined || !isRefused) return outcome
+    tokens.refused(token)
+    if (wasRefused) return outcome
+    wasRefused = true
+    return send()
   }
+  return send
 }
 
 async function tokenOf(tokens: Pick<Tokens, 'get'>): Promise<string> {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Trx } from '../../db/database.ts'
+import { backoffMs } from '../../domain/backoff.ts'
 import { type ProviderChargeback, stateOfCase } from '../../domain/chargeback.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import {
@@ -28,7 +29,8 @@ export function nextReadAt({ found_at, failures }: ChargebackRow, now: Date): Da
   const ageMs = now.getTime() - found_at.getTime()
   const everyMs =
     ageMs < fresh.forMs ? fresh.everyMs : ageMs < usual.forMs ? usual.everyMs : lateEveryMs
-  const waitMs = failures === 0 ? everyMs : Math.min(everyMs, firstRetryMs * 2 ** (failures - 1))
+  const waitMs =
+    failures === 0 ? everyMs : backoffMs(failures, { firstMs: firstRetryMs, longestMs: everyMs })
   return new Date(now.getTime() + waitMs)
 }
 

@@ -1,3 +1,4 @@
+import { type Backoff, backoffMs } from '../../domain/backoff.ts'
 import type { ClosingLine } from '../../domain/closing.ts'
 import { rowWithoutId, unreadableStatus } from '../../domain/provider-payment.ts'
 import { AppError } from '../../errors/app-error.ts'
@@ -32,7 +33,7 @@ const betweenReadsMs = 250
 const failuresAtMost = 3
 /** For a closing that is corrected during each comparison. */
 const comparisonsAtMost = 3
-const longestRetryMs = 15 * minuteMs
+const pauses: Backoff = { firstMs: minuteMs, longestMs: 15 * minuteMs }
 /** An open or unknown charge is read again for so long. */
 const recheckForMs = 24 * 60 * minuteMs
 
@@ -63,7 +64,7 @@ export async function checkDueClosings(
 /** Plans the next attempt, unless the closing was corrected during this one: then the correction has set the time. */
 async function noteFailure(deps: PaymentDeps, closing: ClosingRow): Promise<void> {
   const failures = closing.failures + 1
-  const waitMs = Math.min(longestRetryMs, minuteMs * 2 ** Math.min(failures - 1, 5))
+  const waitMs = backoffMs(failures, pauses)
   await deps.database.transaction((trx) =>
     finishComparison(trx, closing, {
       failures,

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { type Backoff, backoffMs } from '../../domain/backoff.ts'
 import { createBackgroundJob } from '../../jobs/background-job.ts'
 import { isAnswered, ProviderError } from '../../provider/provider.ts'
 import { hasCome, type LeaseLimits } from '../../repositories/due-work.ts'
@@ -16,9 +17,8 @@ export type AccountPauses = {
 
 /** Single failures happen; this many in a row mean that the provider is in trouble. */
 const failuresAtMost = 3
-const shortestPauseMs = 2_000
 /** Short, since an unknown charge waits behind it: a provider that is back must be noticed within seconds. */
-const longestPauseMs = 4_000
+const pauses: Backoff = { firstMs: 2_000, longestMs: 4_000 }
 /** A provider that asks for hours is asked again sooner: tills wait. */
 const longestLimitMs = 120_000
 
@@ -61,8 +61,7 @@ function pauseMs(error: ProviderError, failures: number): number {
   if (error.kind === 'rate_limited') {
     return Math.min(longestLimitMs, Math.max(1, error.retryAfterSeconds ?? 2) * 1000)
   }
-  const over = failures - failuresAtMost
-  return over < 0 ? 0 : Math.min(longestPauseMs, shortestPauseMs * 2 ** over)
+  return failures < failuresAtMost ? 0 : backoffMs(failures - failuresAtMost + 1, pauses)
 }
 
 /** What the provider said, of a failure of ours that carries it as its cause, too. */

@@ -1,3 +1,4 @@
+import { type Backoff, backoffMs } from '../../domain/backoff.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { createBackgroundJob } from '../../jobs/background-job.ts'
 import { withLease } from '../../jobs/with-lease.ts'
@@ -44,7 +45,7 @@ const intervalMs = 10_000
 const shortestMs = 250
 const accountsAtOnce = 2
 const measureWithinMs = 10_000
-const longestRetryMs = 60 * minuteMs
+const pauses: Backoff = { firstMs: minuteMs, longestMs: 60 * minuteMs }
 
 /** The name of a shop's read of what was made or changed. */
 const changes = 'changes'
@@ -128,7 +129,7 @@ export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
       }
     }
     await Promise.all(Array.from({ length: accountsAtOnce }, worker))
-    const later = new Date(nowMs + longestRetryMs)
+    const later = new Date(nowMs + pauses.longestMs)
     await markUnreachable(deps.database.db, deps.now(), later)
   }
 
@@ -170,7 +171,7 @@ function askedToWaitMs(error: unknown): number {
 }
 
 function retryAfterMs(error: unknown, failures: number): number {
-  return Math.max(askedToWaitMs(error), Math.min(longestRetryMs, minuteMs * 2 ** failures))
+  return Math.max(askedToWaitMs(error), backoffMs(failures + 1, pauses))
 }
 
 /** A value that changes with each page of the changes that was read. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Db, Trx } from '../../db/database.ts'
+import { type Backoff, backoffMs } from '../../domain/backoff.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
 import { ProviderError } from '../../provider/provider.ts'
@@ -23,10 +24,9 @@ const dayMs = 86_400_000
 const longestDays = 60
 const callWithinMs = 15_000
 const nextCheckMs = 30_000
-const firstRetryMs = 60_000
 /** After a request without an answer: by then its report is in the list, and is not requested again. */
 const untilMadeMs = 10 * 60_000
-const longestRetryMs = 3_600_000
+const pauses: Backoff = { firstMs: 60_000, longestMs: 3_600_000 }
 /** About half a day with the growing waits. */
 const mostFailures = 16
 const fetchesAtOnce = 10
@@ -243,7 +243,7 @@ async function postpone(
   const waitMs = Math.max(
     (retryAfterSeconds ?? 0) * 1000,
     effect === 'unknown' ? untilMadeMs : 0,
-    Math.min(longestRetryMs, firstRetryMs * 2 ** (failures - 1)),
+    backoffMs(failures, pauses),
   )
   deps.log.warn({ client: fetch.client, err: error }, 'report not fetched yet')
   const nextCheckAt = new Date(deps.now().getTime() + waitMs)

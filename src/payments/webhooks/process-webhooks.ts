@@ -1,3 +1,4 @@
+import { type Backoff, backoffMs } from '../../domain/backoff.ts'
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
 import { chargedBack } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
@@ -31,7 +32,7 @@ import { refreshOrder } from '../orders/read.ts'
  */
 const keepTryingMs = 3 * 24 * 3600_000
 const shortestWaitMs = 5_000
-const longestWaitMs = 15 * 60_000
+const pauses: Backoff = { firstMs: 4_000, longestMs: 15 * 60_000 }
 
 type WorkResult = {
   status: 'processed' | 'duplicate' | 'ignored'
@@ -102,9 +103,7 @@ function nextAttempt(row: WebhookRow, error: unknown, now: Date): Date | null {
   if (now.getTime() - row.received_at.getTime() > keepTryingMs) return null
   const cause = providerErrorOf(error)
   const isSilent = cause !== undefined && !isAnswered(cause)
-  const waitMs = isSilent
-    ? shortestWaitMs
-    : Math.min(longestWaitMs, 2_000 * 2 ** (row.attempts + 1))
+  const waitMs = isSilent ? shortestWaitMs : backoffMs(row.attempts + 1, pauses)
   return new Date(now.getTime() + waitMs)
 }
 

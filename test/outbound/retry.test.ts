@@ -4,22 +4,28 @@ import {
   type AttemptFailure,
   decideRetry,
   defaultRetryPolicy,
+  isPassingStatus,
+  mayPass,
+  type RetryPolicy,
   type RetryQuestion,
-} from '../../src/outbound/retry-decision.ts'
-import { parseRetryAfter } from '../../src/outbound/send-attempt.ts'
+  repeat,
+} from '../../src/outbound/retry.ts'
+import { parseRetryAfter } from '../../src/outbound/retry-after.ts'
 
-const keyedWrite: RetryQuestion = {
-  method: 'POST',
-  hasIdempotencyKey: true,
-  status: 500,
-  failure: null,
-  attempt: 1,
+const policy: RetryPolicy = {
   maxAttempts: 3,
+  firstMs: 200,
+  shortestMs: 100,
+  longestMs: 5_000,
+  jitter: 0.5,
+}
+const question: RetryQuestion = {
+  attempt: 1,
   retryAfterSeconds: null,
   remainingMs: Number.POSITIVE_INFINITY,
   minAttemptMs: 1_000,
-  jitter: 1,
-  policy: { baseMs: 200, floorMs: 100, ceilingMs: 5_000 },
+  random: () => 0,
+  policy,
 }
 const stop = { retry: false }
 const wait = (waitMs: number) => ({ retry: true, waitMs })
@@ -29,11 +35,13 @@ test.each([
   ...[301, 304, 400, 401, 403, 404, 409, 412, 422, 425, 428].map(
     (status) => [status, false] as const,
   ),
-])('status %i is repeated: %s', (status, retry) => {
-  expect(decideRetry({ ...keyedWrite, status }).retry).toBe(retry)
-  expect(
-    decideRetry({ ...keyedWrite, method: 'GET', hasIdempotencyKey: false, status }).retry,
-  ).toBe(retry)
+])('status %i of the provider is repeated: %s', (status, retry) => {
+  expect(mayPass(status, null)).toBe(retry)
+})
+
+test('a shop repeats an answer that it gives during another change, too', () => {
+  const statuses = [400, 401, 404, 408, 409, 422, 423, 425, 429, 500, 503]
+  expect(statuses.filter(isPassingStatus)).toEqual([408, 409, 423, 425, 429, 500, 503])
 })
 
 test.each<[AttemptFailure, boolean]>([
@@ -45,36 +53,22 @@ test.each<[AttemptFailure, boolean]>([
   ['not_json', false],
   ['aborted', false],
   ['deadline', false],
+  ['withheld', false],
 ])('failure %s is repeated: %s', (failure, retry) => {
-  expect(decideRetry({ ...keyedWrite, status: null, failure }).retry).toBe(retry)
+  expect(mayPass(null, failure)).toBe(retry)
 })
-
-test.each(['POST', 'PUT', 'PATCH', 'DELETE'] as const)(
-  '%s without an idempotency key is never repeated',
-  (method) => {
-    for (const ended of [
-      { status: 500, failure: null },
-      { status: 429, failure: null },
-      { status: null, failure: 'connect' as const },
-    ]) {
-      expect(decideRetry({ ...keyedWrite, ...ended, method, hasIdempotencyKey: false })).toEqual(
-        stop,
-      )
-    }
-  },
-)
 
 test.each<[string, Partial<RetryQuestion>, { retry: boolean; waitMs?: number }]>([
   ['the first wait is the base', {}, wait(200)],
   ['waits double', { attempt: 2 }, wait(400)],
-  ['jitter takes off up to half', { attempt: 2, jitter: 0 }, wait(200)],
-  ['the floor holds', { policy: { baseMs: 20, floorMs: 100, ceilingMs: 5_000 } }, wait(100)],
-  ['the ceiling holds', { attempt: 9, maxAttempts: 10 }, wait(5_000)],
+  ['jitter takes off up to half', { attempt: 2, random: () => 1 }, wait(200)],
+  ['the shortest wait holds', { policy: { ...policy, firstMs: 20 } }, wait(100)],
+  ['the longest wait holds', { attempt: 9, policy: { ...policy, maxAttempts: 10 } }, wait(5_000)],
   ['the last attempt is the last', { attempt: 3 }, stop],
-  ['Retry-After is obeyed', { status: 429, retryAfterSeconds: 3 }, wait(3_000)],
-  ['a short Retry-After does not shorten', { status: 429, retryAfterSeconds: 0 }, wait(200)],
-  ['Retry-After at the ceiling is obeyed', { status: 429, retryAfterSeconds: 5 }, wait(5_000)],
-  ['Retry-After above the ceiling ends the call', { status: 429, retryAfterSeconds: 6 }, stop],
+  ['Retry-After is obeyed', { retryAfterSeconds: 3 }, wait(3_000)],
+  ['a short Retry-After does not shorten', { retryAfterSeconds: 0 }, wait(200)],
+  ['Retry-After of the longest wait is obeyed', { retryAfterSeconds: 5 }, wait(5_000)],
+  ['a longer Retry-After ends the call', { retryAfterSeconds: 6 }, stop],
   ['wait and attempt fit exactly', { remainingMs: 1_200 }, wait(200)],
   ['wait and attempt do not fit', { remainingMs: 1_199 }, stop],
   [
@@ -83,7 +77,7 @@ test.each<[string, Partial<RetryQuestion>, { retry: boolean; waitMs?: number }]>
     stop,
   ],
 ])('%s', (_name, change, decision) => {
-  expect(decideRetry({ ...keyedWrite, ...change })).toEqual(decision)
+  expect(decideRetry({ ...question, ...change })).toEqual(decision)
 })
 
 test('no wait is outside floor and ceiling or shorter than asked, and none overruns the budget', () => {
@@ -93,19 +87,35 @@ test('no wait is outside floor and ceiling or shorter than asked, and none overr
         attempt: fc.integer({ min: 1, max: 40 }),
         retryAfterSeconds: fc.option(fc.nat(20)),
         remainingMs: fc.nat(30_000),
-        jitter: fc.double({ min: 0, max: 1, noNaN: true }),
+        chance: fc.double({ min: 0, max: 1, noNaN: true }),
       }),
-      (change) => {
-        const question = { ...keyedWrite, maxAttempts: 50, policy: defaultRetryPolicy, ...change }
-        const decision = decideRetry(question)
+      ({ chance, ...change }) => {
+        const policy = { ...defaultRetryPolicy, maxAttempts: 50 }
+        const decision = decideRetry({ ...question, ...change, policy, random: () => chance })
         if (!decision.retry) return
-        expect(decision.waitMs).toBeGreaterThanOrEqual(defaultRetryPolicy.floorMs)
-        expect(decision.waitMs).toBeLessThanOrEqual(defaultRetryPolicy.ceilingMs)
+        expect(decision.waitMs).toBeGreaterThanOrEqual(defaultRetryPolicy.shortestMs)
+        expect(decision.waitMs).toBeLessThanOrEqual(defaultRetryPolicy.longestMs)
         expect(decision.waitMs).toBeGreaterThanOrEqual((change.retryAfterSeconds ?? 0) * 1000)
         expect(decision.waitMs + question.minAttemptMs).toBeLessThanOrEqual(change.remainingMs)
       },
     ),
   )
+})
+
+test('what deserves no other attempt is returned, and so is what ended the last one', async () => {
+  const waits: number[] = []
+  const sleep = async (ms: number) => void waits.push(ms)
+  const tried = (ends: boolean[]) =>
+    repeat(
+      async (number) => ({
+        number,
+        again: ends[number - 1] ? undefined : { retryAfterSeconds: 1 },
+      }),
+      { policy, random: () => 0, sleep },
+    )
+  expect(await tried([false, true])).toMatchObject({ number: 2, again: undefined })
+  expect(await tried([])).toMatchObject({ number: 3, again: { retryAfterSeconds: 1 } })
+  expect(waits).toEqual([1_000, 1_000, 1_000])
 })
 
 const now = Date.parse('2026-11-20T14:00:00.000Z')
