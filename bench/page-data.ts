@@ -104,17 +104,17 @@ export async function fillOrders(database: Database, shop: Shop, count: number):
   await sql`
     with entry as (
       insert into activity_log (id, client_name, ip_address, action, resource_type, resource_id, status, metadata,
-        duration_ms, created_at, key_id, hash)
+        duration_ms, created_at, mac)
       select gen_random_uuid(), client, '192.0.2.7', 'order.created', 'order', id, 'success',
-        jsonb_build_object('mp_order_id', mp_order_id, 'amount', amount_cents, 'caja_id', caja_id), 400, created_at, 'bench',
+        jsonb_build_object('mp_order_id', mp_order_id, 'amount', amount_cents, 'caja_id', caja_id), 400, created_at,
         repeat('0', 64)
       from orders order by created_at
       returning seq, id
     )
-    insert into activity_seals (seq, entry_id, previous_hash, hash)
-    select (select seq from activity_head) + row_number() over (order by seq), id, repeat('0', 64), repeat('0', 64)
+    insert into activity_seals (seq, entry_id, hash)
+    select (select seq from activity_head) + row_number() over (order by seq), id, repeat('0', 64)
     from entry`.execute(db)
-  await sql`update activity_head set seq = (select max(seq) from activity_seals), key_id = null`.execute(
+  await sql`update activity_head set seq = (select max(seq) from activity_seals), mac = null`.execute(
     db,
   )
   await sql`analyze`.execute(db)

@@ -8,7 +8,7 @@ create table settings (
   updated_at timestamptz not null
 );
 comment on table settings is
-  'Settings that the service keeps for itself, such as the sealed audit key and the default connection.';
+  'Settings that the service keeps for itself, such as the encrypted audit key and the default connection.';
 
 create table clients (
   name text check (char_length(name) between 1 and 100) primary key,

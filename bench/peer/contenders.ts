@@ -183,8 +183,8 @@ export async function fill(pool: Pool, shops: readonly Shop[], orders = 1_000_00
   )
   await pool.query(
     `insert into activity_log (id, client_name, action, resource_type, resource_id, status, metadata, duration_ms, created_at,
-       key_id, hash)
-     select gen_random_uuid(), client, 'order.created', 'order', id::text, 'success', '{}', 12, created_at, 'old', repeat('0', 64)
+       mac)
+     select gen_random_uuid(), client, 'order.created', 'order', id::text, 'success', '{}', 12, created_at, repeat('0', 64)
      from orders, generate_series(1, 3) where mp_order_id like 'ORDOLD%'`,
   )
   for (const table of ['orders', 'order_events', 'activity_log']) {

@@ -40,9 +40,8 @@ const record = 'Record<string, unknown>'
 const texts = 'Record<string, string>'
 
 export const overrides: Readonly<Record<string, TableOverrides>> = {
-  activity_archives: { fixed: '*' },
   activity_head: { changed: 'one', given: 'one' },
-  activity_log: { fixed: '*', later: 'previous_hash', types: { metadata: record } },
+  activity_log: { fixed: '*', types: { metadata: record } },
   activity_seals: { fixed: '*' },
   alert_troubles: {
     given: 'about',

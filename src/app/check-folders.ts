@@ -9,8 +9,6 @@ export function folderProblems(config: Config): ConfigProblem[] {
   const writesData = config.databaseUrl === undefined || hasBuiltInProvider
   const found = {
     DATA_DIR: writesData ? whyNotWritable(config.dataDir) : undefined,
-    AUDIT_ARCHIVE_DIR:
-      config.auditArchiveDir === undefined ? undefined : whyNotWritable(config.auditArchiveDir),
     FLOWS_DIR: unreadable(resolve(config.flowsDir)),
   }
   return Object.entries(found).flatMap(([variable, message]) =>

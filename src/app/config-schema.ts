@@ -322,14 +322,11 @@ export const settingsSchema = z.object({
   KEEP_WEBHOOKS_DAYS: whole(7, 3_650)
     .prefault('90')
     .describe('days for which webhooks of the provider are kept, 7 to 3650'),
-  AUDIT_ARCHIVE_DIR: plain(z.string())
+  KEEP_AUDIT_DAYS: whole(30, 36_500)
     .optional()
     .describe(
-      'folder for files of old entries of the audit log, the same one for all processes; unset keeps all entries in the database',
+      'days for which entries of the audit log are kept, 30 to 36500; unset keeps them for ever',
     ),
-  KEEP_AUDIT_DAYS: whole(30, 36_500)
-    .prefault('365')
-    .describe('days after which entries of the audit log go to AUDIT_ARCHIVE_DIR, 30 to 36500'),
   ADMIN_MASK_TOKENS: flag
     .prefault('false')
     .describe('mask the OAuth tokens in the administrator view of a client'),

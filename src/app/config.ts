@@ -145,10 +145,9 @@ function toConfig(given: Settings) {
       ordersMs: given.KEEP_ORDERS_DAYS * dayMs,
       callsMs: given.KEEP_TIMELINE_DAYS * dayMs,
       webhooksMs: given.KEEP_WEBHOOKS_DAYS * dayMs,
-      auditMs: given.KEEP_AUDIT_DAYS * dayMs,
+      /** undefined: entries of the audit log are kept for ever. */
+      auditMs: given.KEEP_AUDIT_DAYS && given.KEEP_AUDIT_DAYS * dayMs,
     }),
-    /** undefined: old entries of the audit log stay in the database. */
-    auditArchiveDir: given.AUDIT_ARCHIVE_DIR,
     adminMaskTokens: given.ADMIN_MASK_TOKENS,
     rateLimitPerSecond: given.RATE_LIMIT_PER_SECOND,
     authFailuresPerMinute: given.AUTH_FAILURES_PER_MINUTE,
@@ -239,9 +238,6 @@ function crossProblems(
         refuse(variable, `is missing: ${bothOrNone}`)
       }
     }
-  }
-  if (config.auditArchiveDir === undefined && config.keep.auditMs !== 365 * dayMs) {
-    refuse('KEEP_AUDIT_DAYS', 'needs AUDIT_ARCHIVE_DIR')
   }
   if (config.alerts.mailTo.length > 0 && !(isGiven('SMTP_URL') && isGiven('MAIL_FROM'))) {
     refuse('ALERT_MAIL_TO', 'needs SMTP_URL and MAIL_FROM')

@@ -37,7 +37,7 @@ const addressesAtMost = 1_000
  * again after twelve hours. Never fails.
  */
 export function createAccessAudit(
-  deps: Pick<PaymentDeps, 'database' | 'encryption' | 'now' | 'log'>,
+  deps: Pick<PaymentDeps, 'database' | 'auditKey' | 'now' | 'log'>,
 ): AccessAudit {
   const refuse = createRefusedSignIns(deps, 'control.refused')
   const accepted = new Map<string, number>()

@@ -75,7 +75,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     options.sleep ??
     ((ms: number, signal?: AbortSignal) => wait(ms, undefined, signal && { signal }))
   const log = options.logger.child({ part: 'flows' })
-  const audit = createFlowAudit({ database, encryption: payments.encryption, now })
+  const audit = createFlowAudit({ database, auditKey: payments.auditKey, now })
   const flowDatabase = database.withConnectionLimit(connectionsOf(database))
   const common = { database: flowDatabase, now, sleep, log, audit, processId: payments.processId }
   const mail = { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom }
@@ -148,7 +148,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
       isBehindProxy: config.trustProxy.length > 0,
       metricsToken: config.metricsToken,
       authFailuresPerMinute: config.authFailuresPerMinute,
-      audit: createAccessAudit({ database, encryption: payments.encryption, now, log }),
+      audit: createAccessAudit({ database, auditKey: payments.auditKey, now, log }),
       findPerson: sessions.findPerson,
     },
     addSessionRoutes: sessions.addRoutes,

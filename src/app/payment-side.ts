@@ -16,11 +16,8 @@ import { createPaymentMetrics } from '../metrics/payment-metrics.ts'
 import { createNotifications, type Notifications } from '../notifications/notifications.ts'
 import type { AttemptTimer } from '../outbound/outbound.ts'
 import { createKeyUses } from '../payments/api-keys/key-uses.ts'
-import {
-  type ActivityChain,
-  createActivityChain,
-  signHeadAgain,
-} from '../payments/audit/seal-activity.ts'
+import { openAuditKey } from '../payments/audit/audit-key.ts'
+import { type ActivityChain, createActivityChain } from '../payments/audit/seal-activity.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { createEventSource } from '../payments/events/event-source.ts'
 import { createAccountPauses } from '../payments/operations/account-queues.ts'
@@ -160,10 +157,12 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   })
   const events = await createEventSource(database, changes)
   const startedAt = now()
+  const encryption = createEncryption(options.encryptionKeys)
   const deps: PaymentDeps = {
     database,
     provider,
-    encryption: createEncryption(options.encryptionKeys),
+    encryption,
+    auditKey: await openAuditKey(database, encryption, startedAt),
     changes,
     calls,
     keyUses: createKeyUses(database, now, logger),
@@ -195,7 +194,6 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
       // Gateways delay a request for up to a minute, six times our time limit.
       lateArrivalMs: 6 * config.providerTimeoutMs,
       searchLagMs: config.searchLagMs,
-      auditArchiveDir: config.auditArchiveDir,
     },
   }
   const pauses = createAccountPauses()
@@ -204,7 +202,6 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   const sweeper = createSweeper(deps, inbox, pauses, { ...rhythm, keep: config.keep })
   const paymentWatch = createPaymentWatch(deps)
   const settlementJobs = createSettlementJobs(deps)
-  await signHeadAgain(deps)
   const chain = createActivityChain(deps)
   const tableMaintenance = createTableMaintenance(job)
   const notifications = createNotifications(

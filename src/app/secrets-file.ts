@@ -60,18 +60,15 @@ const programFolder = fileURLToPath(new URL('../..', import.meta.url))
 
 /** What no flow may read or write: authors of flow files may not be allowed to see or change what the service is made of. */
 export function ownSecrets(
-  config: Pick<Config, 'dataDir' | 'flowsDir' | 'auditArchiveDir' | 'connectionsFile'>,
+  config: Pick<Config, 'dataDir' | 'flowsDir' | 'connectionsFile'>,
 ): OwnSecrets {
-  const { dataDir, flowsDir, auditArchiveDir, connectionsFile } = config
+  const { dataDir, flowsDir, connectionsFile } = config
   return {
     // DATABASE_URL may leave its password to it.
     variables: new Set([...secretVariables, 'PGPASSWORD']),
     // The npm scripts read their settings from `.env`.
     files: [secretsPath(dataDir), '.env', connectionsFile].map((path) => resolve(path)),
-    folders: [
-      programFolder,
-      ...[dataDir, flowsDir, ...(auditArchiveDir === undefined ? [] : [auditArchiveDir])],
-    ].map((path) => resolve(path)),
+    folders: [programFolder, dataDir, flowsDir].map((path) => resolve(path)),
   }
 }
 

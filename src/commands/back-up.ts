@@ -18,7 +18,7 @@ const help: CommandHelp = {
 await runCommand(help, async () => {
   const path = readArgument()
   if (path === undefined) throw new UsageError()
-  const { databaseUrl, dataDir, auditArchiveDir } = readSettings()
+  const { databaseUrl, dataDir } = readSettings()
   if (databaseUrl !== undefined) {
     throw new CopyError(
       'DATABASE_URL names a PostgreSQL: back it up with pg_dump, as docs/how-to/back-up-and-restore.md says',
@@ -27,10 +27,5 @@ await runCommand(help, async () => {
   await dumpEmbedded(dataDir, path, new Date())
   say(`${path}: written`)
   say('Not in it: ENCRYPTION_KEYS and ADMIN_TOKEN (or DATA_DIR/secrets). Keep them elsewhere.')
-  if (auditArchiveDir !== undefined) {
-    say(
-      'Not in it: the files in AUDIT_ARCHIVE_DIR. Copy them too; npm run audit:verify reads them.',
-    )
-  }
   return 0
 })

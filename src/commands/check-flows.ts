@@ -23,7 +23,6 @@ await runCommand(help, async () => {
   const own = ownSecrets({
     dataDir: setting('DATA_DIR'),
     flowsDir: folder ?? setting('FLOWS_DIR'),
-    auditArchiveDir: process.env.AUDIT_ARCHIVE_DIR?.trim() || undefined,
     connectionsFile,
   })
   const { lines, isGood } = await checkFlows(process.env, folder, own, connectionsFile)

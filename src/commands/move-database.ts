@@ -44,7 +44,7 @@ await runCommand(help, async () => {
   requireEmbedded(dataDir)
   const takenAt = new Date().toISOString()
   const loaded = await withDatabase({ dataDir }, async (source) => {
-    const keys = { ...(await readKeys(config, [dataDir])), archiveDir: config.auditArchiveDir }
+    const keys = await readKeys(config, [dataDir])
     return withDatabase({ databaseUrl: to }, (target) =>
       withDatabaseParts(source.db, { version: buildInfo.version, takenAt }, (parts) =>
         loadInto(target, parts, (trx) => checkLoaded(trx, keys)),

@@ -1,11 +1,13 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type Config, ConfigError } from '../app/config.ts'
 import { withDatabase } from '../backup/embedded-database.ts'
 import { migrate, refuseNewerDatabase } from '../db/migrate.ts'
 import { requireFittingKeys } from '../payments/encryption/check-encryption-keys.ts'
 import { type Rotation, rotateSecrets } from '../payments/encryption/rotate-encryption-keys.ts'
-import { hasTables } from '../repositories/encryption/encrypted-values.ts'
+import {
+  type EncryptedUse,
+  listEncryptedColumns,
+} from '../repositories/encryption/encrypted-values.ts'
 import { databaseOf, readKeys, readSettings } from './read-settings.ts'
 import { type CommandHelp, runCommand, say } from './run-command.ts'
 
@@ -33,54 +35,37 @@ async function rotate(config: Config, lost: readonly string[]): Promise<Rotation
   return withDatabase(databaseOf(config), async (database) => {
     await refuseNewerDatabase(database.db)
     await requireFittingKeys(database.db, { keys, source, lost })
-    if (await hasTables(database.db)) await migrate(database)
-    return await rotateSecrets({ database, now: () => new Date(), sleep }, keys, lost)
+    if ((await listEncryptedColumns(database.db)).length > 0) await migrate(database)
+    return await rotateSecrets({ database, now: () => new Date() }, keys, lost)
   })
 }
 
-function describe({ first, renewed, givenUp, unreadable, stillUsed }: Rotation): string[] {
+/** What those must do whose values are gone. */
+const nextStep: Record<EncryptedUse, string> = {
+  'tokens of clients': 'these clients must connect again',
+  'logins under way': 'these logins begin again',
+  'tokens of destinations of flows': 'these need a new refresh token in their flow files',
+  'codes of people': 'an administrator must reset these people',
+  'the audit log': 'what its entries so far say cannot be checked any more',
+}
+
+function describe({ first, renewed, givenUp, unreadable, left }: Rotation): string[] {
   const lines = [`${renewed} values were encrypted again with ${first}.`]
-  const { length: disconnected } = givenUp.clients
-  const about = (names: readonly string[], textOf: (list: string) => string) => {
-    if (names.length > 0) lines.push(textOf(names.join(', ')))
+  for (const [what, owners] of [
+    ['Lost with the key', givenUp],
+    ['No key decrypts', unreadable],
+  ] as const) {
+    for (const use of new Set(owners.map((one) => one.use))) {
+      const names = new Set(owners.filter((one) => one.use === use).map(({ owner }) => owner))
+      lines.push(`${what}: ${use} (${[...names].toSorted().join(', ')}); ${nextStep[use]}.`)
+    }
   }
-  about(
-    givenUp.clients,
-    () => `${disconnected} clients lost their connection with the key: they must connect again.`,
+  for (const { key, use, values } of left) lines.push(`Still under ${key}: ${values}, ${use}.`)
+  lines.push(
+    left.length > 0
+      ? `Restart every process with ${first} first in ENCRYPTION_KEYS, then run this again.`
+      : `Nothing needs the other keys any more: ${first} may stand alone in ENCRYPTION_KEYS as soon as every process runs with it as the first.`,
   )
-  about(
-    givenUp.flows,
-    (list) =>
-      `The access of ${list} was lost with the key: these destinations need a new refresh token in their flow files.`,
-  )
-  about(
-    givenUp.people,
-    (list) =>
-      `The codes of ${list} were lost with the key: an administrator must reset these people.`,
-  )
-  about(
-    unreadable.people,
-    (list) => `No key opens the codes of: ${list}. An administrator must reset these people.`,
-  )
-  about(
-    unreadable.clients,
-    (list) =>
-      `No key opens what is stored of: ${list}. These clients must log out and connect again.`,
-  )
-  about(
-    unreadable.flows,
-    (list) =>
-      `No key opens the access of: ${list}. These destinations need a new refresh token in their flow files.`,
-  )
-  if (stillUsed.length > 0) {
-    lines.push(
-      `Still in use: ${stillUsed.join(', ')}. Restart every process with ${first} first in ENCRYPTION_KEYS, then run this again.`,
-    )
-  } else {
-    lines.push(
-      `Nothing needs the other keys any more, the audit log included: ${first} may stand alone in ENCRYPTION_KEYS as soon as every process runs with it as the first.`,
-    )
-  }
   return lines
 }
 
@@ -88,5 +73,5 @@ await runCommand(help, async () => {
   const { lost = [] } = parseArgs({ options: { lost: { type: 'string', multiple: true } } }).values
   const rotation = await rotate(readSettings(), lost)
   for (const line of describe(rotation)) say(line)
-  return rotation.stillUsed.length === 0 ? 0 : 1
+  return rotation.left.length === 0 ? 0 : 1
 })

@@ -5,6 +5,8 @@ import { CopyError } from '../backup/database-parts.ts'
 import { requireEmbedded, withDatabase } from '../backup/embedded-database.ts'
 import { listMigrations } from '../db/migrate.ts'
 import { createEncryption } from '../domain/encryption.ts'
+import { OperatorError } from '../errors/operator-error.ts'
+import { findAuditKey } from '../payments/audit/audit-key.ts'
 import { type ChainCheck, verifyActivityChain } from '../payments/audit/verify-activity.ts'
 import { requireFittingKeys } from '../payments/encryption/check-encryption-keys.ts'
 import { databaseOf, readKeys, readSettings } from './read-settings.ts'
@@ -13,7 +15,7 @@ import { type CommandHelp, runCommand, say } from './run-command.ts'
 const help: CommandHelp = {
   usage: 'npm run audit:verify',
   about:
-    'Checks the audit log and its archive files as one chain. It changes nothing. The settings name the database, the keys and AUDIT_ARCHIVE_DIR. Beside a running service with the embedded database, ask GET /admin/activity/verify instead.',
+    'Checks the audit log. It changes nothing. The settings name the database and the keys. Beside a running service with the embedded database, ask GET /admin/activity/verify instead.',
   exitCodes: [
     [0, 'every entry is as it was written'],
     [1, 'nothing was checked; the message says why'],
@@ -34,18 +36,27 @@ async function check(config: Config): Promise<ChainCheck> {
       )
     }
     await requireFittingKeys(db, atHand)
-    const archiveDir = config.auditArchiveDir
-    return await verifyActivityChain({ encryption: createEncryption(atHand.keys), db, archiveDir })
+    const auditKey = await findAuditKey(db, createEncryption(atHand.keys))
+    if (auditKey === undefined) {
+      throw new OperatorError(
+        'The database has no audit key (table settings): no service ran on it yet, or the row was removed',
+      )
+    }
+    return await verifyActivityChain({ auditKey, db })
   })
 }
 
 await runCommand(help, async () => {
   parseArgs({ options: {} })
-  const { valid, head, entries, unsealed, findings } = await check(readSettings())
+  const { valid, start, lost, head, entries, unsealed, findings } = await check(readSettings())
   for (const { seq, entryId, reason } of findings) {
     say(`entry ${seq}: ${reason}${entryId === null ? '' : ` (${entryId})`}`)
   }
   if (!valid) return 3
+  if (start > 0) say(`Entries up to place ${start} were deleted for their age (KEEP_AUDIT_DAYS).`)
+  if (lost !== null) {
+    say(`What entries up to place ${lost} say was not checked: their audit key was lost.`)
+  }
   say(
     `The audit log verifies: ${entries} entries up to ${head.hash}, ${unsealed} more wait for their seal.`,
   )

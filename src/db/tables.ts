@@ -45,25 +45,20 @@ export interface AccountWebhooksTable {
   untold_at: Date | null
 }
 
-export interface ActivityArchivesTable {
-  archived_at: Fixed<Date>
-  first_seq: Fixed<number>
-  /** The audit keys of its entries */
-  key_ids: Fixed<string[]>
-  /** The seal of the last entry in the file: the next entry links to it */
-  last_hash: Fixed<string>
-  last_seq: Fixed<number>
-}
-
 export interface ActivityHeadTable {
   /** The hash of the last seal */
   hash: string
-  key_id: string | null
-  /** HMAC of the row with a key that the database does not have; null until the first start */
+  /** The contents of entries up to this place cannot be checked: their audit key was lost */
+  lost_seq: number
+  /** HMAC of the row with the audit key; null until the first start */
   mac: string | null
   one: boolean
   /** The last place in the chain */
   seq: number
+  /** The hash of that entry's seal */
+  start_hash: string
+  /** The place of the last entry that was deleted for its age; 0: none was. The check starts after it */
+  start_seq: number
 }
 
 export interface ActivityLogTable {
@@ -72,15 +67,11 @@ export interface ActivityLogTable {
   created_at: Fixed<Date>
   duration_ms: Fixed<number>
   error_message: Fixed<string | null>
-  /** HMAC of the entry */
-  hash: Fixed<string>
   id: Fixed<string>
   ip_address: Fixed<string | null>
-  /** The audit key of the hash */
-  key_id: Fixed<string>
+  /** HMAC of the entry with the audit key (settings.audit_key) */
+  mac: Fixed<string>
   metadata: Fixed<Json<Record<string, unknown>>>
-  /** Null: entries are linked by their seals */
-  previous_hash: Fixed<Later<string | null>>
   resource_id: Fixed<string | null>
   resource_type: Fixed<string>
   /** The order of writing, with gaps; the place in the chain is activity_seals.seq */
@@ -90,10 +81,8 @@ export interface ActivityLogTable {
 
 export interface ActivitySealsTable {
   entry_id: Fixed<string>
-  /** HMAC of the place, the hash before and the entry's hash */
+  /** SHA-256 of the hash before, the entry's mac, its seq and the place */
   hash: Fixed<string>
-  /** The hash of the seal before */
-  previous_hash: Fixed<string>
   /** The place in the chain: 1, 2, 3 without a gap */
   seq: Fixed<number>
 }
@@ -1276,7 +1265,6 @@ export interface WebhookLogTable {
 export interface Tables {
   account_sites: AccountSitesTable
   account_webhooks: AccountWebhooksTable
-  activity_archives: ActivityArchivesTable
   activity_head: ActivityHeadTable
   activity_log: ActivityLogTable
   activity_seals: ActivitySealsTable

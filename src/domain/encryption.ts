@@ -1,11 +1,4 @@
-import {
-  createCipheriv,
-  createDecipheriv,
-  createSecretKey,
-  hkdfSync,
-  type KeyObject,
-  randomBytes,
-} from 'node:crypto'
+import { createCipheriv, createDecipheriv, createSecretKey, randomBytes } from 'node:crypto'
 
 /** A 32-byte key with the short name that is written into encrypted values. */
 export type EncryptionKey = { id: string; key: Buffer }
@@ -30,11 +23,6 @@ export type Encryption = {
   encrypt(plaintext: string, context: string): string
   /** @throws DecryptionError. */
   decrypt(encrypted: string, context: string): string
-  /** The key that signs new audit entries, derived from the encryption key and used for nothing else. */
-  signingKey(): { id: string; key: KeyObject }
-  keyIds(): string[]
-  /** The signing key of an earlier encryption key; undefined when that key is not configured any more. */
-  signingKeyById(id: string): KeyObject | undefined
 }
 
 const nonceBytes = 12
@@ -47,14 +35,6 @@ export function createEncryption(keys: readonly EncryptionKey[]): Encryption {
   // Made once: each call with bytes would make one, which takes several times as long as a short signature.
   const byId = new Map(keys.map((entry) => [entry.id, createSecretKey(entry.key)]))
   const encrypting = createSecretKey(first.key)
-  const signing = new Map(
-    keys.map((entry) => [
-      entry.id,
-      createSecretKey(
-        Buffer.from(hkdfSync('sha256', entry.key, '', 'tillbridge activity log', 32)),
-      ),
-    ]),
-  )
 
   return {
     encrypt(plaintext, context) {
@@ -68,7 +48,7 @@ export function createEncryption(keys: readonly EncryptionKey[]): Encryption {
       const [version, id, data] = encrypted.split('.')
       const key = id === undefined ? undefined : byId.get(id)
       if (version !== 'v1' || data === undefined || !key) {
-        throw new DecryptionError('sealed with a key that is not configured', id)
+        throw new DecryptionError('encrypted with a key that is not configured', id)
       }
       const bytes = Buffer.from(data, 'base64url')
       try {
@@ -83,19 +63,35 @@ export function createEncryption(keys: readonly EncryptionKey[]): Encryption {
           decipher.final(),
         ]).toString('utf8')
       } catch (cause) {
-        throw new DecryptionError('changed, moved, or sealed with another key of this name', id, {
-          cause,
-        })
+        throw new DecryptionError(
+          'changed, moved, or encrypted with another key of this name',
+          id,
+          {
+            cause,
+          },
+        )
       }
-    },
-    signingKey() {
-      return { id: first.id, key: signing.get(first.id) as KeyObject }
-    },
-    keyIds() {
-      return [...byId.keys()]
-    },
-    signingKeyById(id) {
-      return signing.get(id)
     },
   }
 }
+
+/** The context of a client's token, or of the verifier of its login. */
+export function connectionContext(
+  client: string,
+  field: 'access_token' | 'refresh_token' | 'code_verifier',
+): string {
+  return `${field}:${client}`
+}
+
+/** The context of the secret of a person's codes. */
+export function totpContext(nameKey: string): string {
+  return `person_totp:${nameKey}`
+}
+
+/** The context of the tokens of a flow's grant. */
+export function grantContext(id: string): string {
+  return `oauth_grant:${id}`
+}
+
+/** The context of the key of the audit log. */
+export const auditKeyContext = 'audit_key'

@@ -172,7 +172,7 @@ function describeFigures(gauge: DefineGauge, figures: PaymentFigures, now: Date)
   ).set((figures.lastBackupAt?.getTime() ?? 0) / milliseconds)
   gauge(
     'removal_last_timestamp_seconds',
-    'When old rows were last removed and archived without a failure; 0: never',
+    'When old rows were last removed without a failure; 0: never',
   ).set((figures.lastRemovalAt?.getTime() ?? 0) / milliseconds)
   gauge('audit_unsealed', 'Entries of the audit log that are not sealed in the chain yet').set(
     figures.unsealedEntries,

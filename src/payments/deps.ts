@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto'
 import type { Database } from '../db/database.ts'
 import type { Encryption } from '../domain/encryption.ts'
 import type { Fleet } from '../fleet/fleet.ts'
@@ -27,8 +28,6 @@ type PaymentSettings = {
   lateArrivalMs: number
   /** How long the provider's payment search may lack a new payment. */
   searchLagMs: number
-  /** The folder of the audit log's archive files; undefined where none is set. */
-  auditArchiveDir: string | undefined
 }
 
 export type Log = {
@@ -42,6 +41,8 @@ export type PaymentDeps = {
   database: Database
   provider: Provider
   encryption: Encryption
+  /** Signs the audit log. */
+  auditKey: KeyObject
   changes: OrderChanges
   calls: OrderCallLog
   keyUses: KeyUses

@@ -5,26 +5,28 @@ import { deleteOldOrders } from '../repositories/orders/old-orders.ts'
 import { deleteOrderCalls } from '../repositories/orders/timeline-queries.ts'
 import { rememberRemoval } from '../repositories/settings.ts'
 import { deleteOldWebhooks } from '../repositories/webhooks/webhook-log.ts'
-import { archiveEntries } from './audit/archive-activity.ts'
+import { deleteOldEntries } from './audit/delete-old-entries.ts'
 import { renewDueConnections } from './connection/oauth-tokens.ts'
 import type { PaymentDeps } from './deps.ts'
 
-/**
- * How long rows are kept: orders with their rows, the calls of their timelines, webhooks, and entries of the audit log
- * before they are archived.
- */
-export type KeptTimes = { ordersMs: number; callsMs: number; webhooksMs: number; auditMs: number }
+/** How long rows are kept: orders with their rows, the calls of their timelines, webhooks, and entries of the audit log. */
+export type KeptTimes = {
+  ordersMs: number
+  callsMs: number
+  webhooksMs: number
+  /** undefined: for ever. */
+  auditMs: number | undefined
+}
 
 /** The documented time for the header `Idempotency-Key`. */
 const keysMs = 30 * 24 * 3600_000
 /** A step takes some 10 ms of an idle database. */
 const rowsAtOnce = 1_000
 const ordersAtOnce = 100
+/** Each is checked before, on the thread that serves the tills. */
+const entriesAtOnce = 200
 
-/**
- * Renews connections, deletes old rows and archives old entries of the audit log in small steps. Ends early when
- * `signal` aborts.
- */
+/** Renews connections, and deletes old rows in small steps. Ends early when `signal` aborts. */
 export async function runHousekeeping(
   deps: PaymentDeps,
   keep: KeptTimes,
@@ -57,15 +59,14 @@ export async function runHousekeeping(
       database.transaction((trx) => deleteOldOrders(trx, before(keep.ordersMs), limit)),
     ),
   }
-  if (Object.values(deleted).some((rows) => rows > 0)) {
-    deps.log.info(deleted, 'old rows deleted')
-  }
-  const folder = deps.settings.auditArchiveDir
-  if (folder !== undefined) {
-    const archived = await inSteps(rowsAtOnce, (size) =>
-      archiveEntries(deps, folder, before(keep.auditMs), size),
-    )
-    if (archived > 0) deps.log.info({ archived }, 'old audit log entries archived')
+  const { auditMs } = keep
+  // Last: a log that was changed fails here.
+  const entries =
+    auditMs === undefined
+      ? 0
+      : await inSteps(entriesAtOnce, (limit) => deleteOldEntries(deps, before(auditMs), limit))
+  if (Object.values(deleted).some((rows) => rows > 0) || entries > 0) {
+    deps.log.info({ ...deleted, entries }, 'old rows deleted')
   }
   if (!signal.aborted) await rememberRemoval(db, now)
 }

@@ -1,6 +1,7 @@
 import type { Db, Trx } from '../db/database.ts'
 
-async function findSetting(db: Db | Trx, name: string): Promise<string | undefined> {
+/** The value of a setting; undefined when it has none. */
+export async function findSetting(db: Db | Trx, name: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('settings')
     .select('value')
@@ -17,7 +18,7 @@ export async function rememberBackup(db: Db | Trx, takenAt: Date): Promise<void>
   await rememberTime(db, lastBackup, takenAt)
 }
 
-/** Its `updated_at` is when old rows were last removed and archived without a failure. */
+/** Its `updated_at` is when old rows were last removed without a failure. */
 export const lastRemoval = 'last_removal'
 
 /** Records that all old rows were removed. */

@@ -53,7 +53,6 @@ const samples: Record<Name, readonly [good: string, bad: string]> = {
   KEEP_ORDERS_DAYS: ['400', '30'],
   KEEP_TIMELINE_DAYS: ['31', '0'],
   KEEP_WEBHOOKS_DAYS: ['91', '1'],
-  AUDIT_ARCHIVE_DIR: [join(folder, 'audit'), '/proc/nowhere'],
   KEEP_AUDIT_DAYS: ['400', '29'],
   ADMIN_MASK_TOKENS: ['true', '1'],
   RATE_LIMIT_PER_SECOND: ['100', '0'],

@@ -33,15 +33,14 @@ test('truncateAll empties the tables, the append-only ones too, and restores the
       metadata: '{}',
       duration_ms: 0,
       created_at: new Date(),
-      key_id: 'k',
-      hash: 'h',
+      mac: 'h',
     })
     .execute()
   await truncateAll(database)
   expect(await db.selectFrom('settings').selectAll().execute()).toEqual([])
   expect(await db.selectFrom('activity_log').selectAll().execute()).toEqual([])
   expect(await db.selectFrom('activity_head').selectAll().execute()).toEqual([
-    { one: true, seq: 0, hash: '', key_id: null, mac: null },
+    { one: true, start_seq: 0, start_hash: '', lost_seq: 0, seq: 0, hash: '', mac: null },
   ])
 })
 

@@ -38,9 +38,9 @@ test('a table whose rows are never removed is marked as kept for ever', () => {
 })
 
 test('the page names existing settings with their defaults', () => {
-  const named = [...page.matchAll(/^\| `(KEEP_\w+)` \| (\d+) \|/gm)].map(([, name, value]) => [
+  const named = [...page.matchAll(/^\| `(KEEP_\w+)` \| (\d+|none) \|/gm)].map(([, name, value]) => [
     name,
-    value,
+    value === 'none' ? '' : value,
   ])
   expect(named).toEqual(
     settings.filter(({ name }) => name.startsWith('KEEP_')).map((one) => [one.name, one.default]),

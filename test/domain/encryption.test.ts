@@ -1,4 +1,4 @@
-import { createSecretKey, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createEncryption, type EncryptionKey } from '../../src/domain/encryption.ts'
@@ -90,18 +90,6 @@ test('a value with the name of a wrong key is not decrypted', () => {
   for (const id of ['__proto__', 'constructor', '']) {
     expect(() => encryption.decrypt(encrypted.replace('.2026.', `.${id}.`), 'acme'), id).toThrow()
   }
-})
-
-test('the signing key is derived: equal for one encryption key, different for two, and equal to neither', () => {
-  const { id, key: signing } = encryption.signingKey()
-  expect(id).toBe('2026')
-  expect(signing.symmetricKeySize).toBe(32)
-  const again = createEncryption([old, current]).signingKeyById('2026')
-  expect(again && signing.equals(again)).toBe(true)
-  const other = encryption.signingKeyById('2025')
-  expect(other && signing.equals(other)).toBe(false)
-  expect(signing.equals(createSecretKey(current.key))).toBe(false)
-  expect(encryption.signingKeyById('2024')).toBeUndefined()
 })
 
 test('encryption without a key is a configuration error', () => {

@@ -417,11 +417,8 @@ test('T53: the real place of a file is checked at each access, also when a folde
 
 test('T53: no definition, also on the disk, reads or writes a file of the service', async () => {
   const config = {
-    ...{
-      dataDir: join(flows.dir, 'data'),
-      flowsDir: flows.flowsDir,
-      auditArchiveDir: join(flows.dir, 'audit'),
-    },
+    dataDir: join(flows.dir, 'data'),
+    flowsDir: flows.flowsDir,
     connectionsFile: join(flows.dir, 'connections.yaml'),
   }
   const context = createFlowContext(
@@ -432,7 +429,7 @@ test('T53: no definition, also on the disk, reads or writes a file of the servic
   const read = createFlowReader(context)
   const places = [
     ...['node_modules/ssh2/lib/index.js', '.env', 'src/app/start.ts', 'package.json'],
-    ...[join(config.dataDir, 'pglite/PG_VERSION'), join(config.auditArchiveDir, '*.ndjson')],
+    join(config.dataDir, 'pglite/PG_VERSION'),
     ...[join(flows.flowsDir, 'x.flow.yaml'), config.connectionsFile],
   ]
   for (const path of places) {

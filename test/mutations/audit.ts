@@ -21,8 +21,8 @@ export const audit: readonly Mistakes[] = [
     tests: [['test/payment/audit-tampering.test.ts', 'a log that was set back as a whole']],
     made: {
       'a checkpoint that the log does not hold is passed over': [
-        'if (checkpoint && !isCheckpointFound) {',
-        'if (checkpoint && isCheckpointFound) {',
+        'if (checkpoint && checkpoint.seq >= start.seq && !isCheckpointFound) {',
+        'if (checkpoint && checkpoint.seq >= start.seq && isCheckpointFound) {',
       ],
     },
   },
@@ -31,18 +31,28 @@ export const audit: readonly Mistakes[] = [
     tests: [['test/payment/audit-tampering.test.ts', 'the check detects that']],
     made: {
       'rows beyond the head are not looked for': [
-        'if (isTrusted && !isFull()) {',
-        'if (isTrusted && isFull()) {',
+        'if (trusted && !isFull()) {',
+        'if (trusted && isFull()) {',
       ],
     },
   },
   {
-    file: 'src/payments/audit/archive-activity.ts',
-    tests: [['test/payment/audit-archive.test.ts', 'not archived']],
+    file: 'src/payments/audit/delete-old-entries.ts',
+    tests: [['test/payment/audit-retention.test.ts', 'nothing is deleted']],
     made: {
-      'an entry that was changed is archived': [
-        'if (!isSignedWith(key, entry) || !isSealedWith(key, entry, seal)) return undefined',
-        '',
+      'an entry that was changed is deleted': [
+        "const wrong = isNext ? whatIsWrong(auditKey, head, one, previous) : 'an entry is missing'",
+        'const wrong = isNext ? undefined : String(previous.seq)',
+      ],
+    },
+  },
+  {
+    file: 'src/payments/audit/seal-activity.ts',
+    tests: [['test/payment/audit-chain.test.ts', 'neither listed nor sealed']],
+    made: {
+      'a row that the service did not write is sealed': [
+        'if (!isSigned(auditKey, entry)) {',
+        'if (entry.mac === undefined) {',
       ],
     },
   },

@@ -41,10 +41,8 @@ export const logins: readonly Mistakes[] = [
     tests: [['test/payment/oauth-invitation.test.ts']],
     made: {
       'an invitation for one name is one for any': [
-        'signInvitation(deps, invitation.id, client)',
-        "signInvitation(deps, invitation.id, '')",
-        'signInvitation(deps, id, client))',
-        "signInvitation(deps, id, ''))",
+        'function invitationContext(client: string): string {',
+        "function invitationContext(_: string): string {\n  const client = ''",
       ],
     },
   },

@@ -16,7 +16,7 @@ const help: CommandHelp = {
     [1, 'at least one was not'],
     [2, 'the command line is wrong'],
   ],
-  example: 'npm run mutations -- --only archived',
+  example: 'npm run mutations -- --only deleted',
 }
 
 type TestRun = {

@@ -88,10 +88,6 @@ export const secrets: readonly Mistakes[] = [
         'const key = id === undefined ? undefined : byId.get(id)',
         'const key = id === undefined ? undefined : first.key',
       ],
-      'the signing key is the encryption key': [
-        "Buffer.from(hkdfSync('sha256', entry.key, '', 'tillbridge activity log', 32)),",
-        'entry.key,',
-      ],
     },
   },
 ]

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createEncryption } from '../../src/domain/encryption.ts'
-import { connectionContext } from '../../src/payments/connection/oauth-tokens.ts'
+import { connectionContext, createEncryption } from '../../src/domain/encryption.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, charge, openShop, type Till } from '../support/till.ts'
 

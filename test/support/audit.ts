@@ -1,9 +1,9 @@
-import { randomBytes } from 'node:crypto'
+import { type KeyObject, randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Database, Trx } from '../../src/db/database.ts'
 import { createEncryption, type Encryption } from '../../src/domain/encryption.ts'
 import { recordSuccess } from '../../src/payments/audit/activity.ts'
-import { signHeadAgain } from '../../src/payments/audit/seal-activity.ts'
+import { openAuditKey } from '../../src/payments/audit/audit-key.ts'
 import {
   type ChainCheck,
   type VerifyOptions,
@@ -16,6 +16,7 @@ import { openTestDatabase } from './database.ts'
 export type AuditLog = {
   database: Database
   encryption: Encryption
+  auditKey: KeyObject
   /** Commits an entry with this text, not sealed yet. */
   write(text: string): Promise<void>
   verify(options?: VerifyOptions): Promise<ChainCheck>
@@ -28,18 +29,19 @@ class Undo extends Error {}
 export async function openAuditLog(database?: Database): Promise<AuditLog> {
   const opened = database ?? (await openTestDatabase())
   const encryption = createEncryption([{ id: 'k1', key: randomBytes(32) }])
-  await signHeadAgain({ database: opened, encryption })
+  const auditKey = await openAuditKey(opened, encryption, new Date())
   return {
     database: opened,
     encryption,
-    write: (text) => opened.transaction((trx) => writeEntry(encryption, trx, text)),
-    verify: (options) => verifyActivityChain({ encryption, db: opened.db }, options),
+    auditKey,
+    write: (text) => opened.transaction((trx) => writeEntry(auditKey, trx, text)),
+    verify: (options) => verifyActivityChain({ auditKey, db: opened.db }, options),
     async checkWith(change) {
       let check: ChainCheck | undefined
       const undone = opened.transaction(async (trx) => {
         await withoutTriggers(trx)
         await change(trx)
-        check = await verifyActivityChain({ encryption, db: trx }, { batch: 5 })
+        check = await verifyActivityChain({ auditKey, db: trx }, { batch: 5 })
         throw new Undo()
       })
       await undone.catch((error) => {
@@ -57,12 +59,12 @@ export async function withoutTriggers(trx: Trx): Promise<void> {
 }
 
 export function writeEntry(
-  encryption: Encryption,
+  auditKey: KeyObject,
   trx: Trx,
   text: string,
   now = new Date(),
 ): Promise<void> {
-  return recordSuccess({ encryption, now: () => now, database: { announce: () => {} } }, trx, {
+  return recordSuccess({ auditKey, now: () => now, database: { announce: () => {} } }, trx, {
     client: 'acme',
     actor: { ...serviceActor(now), ipAddress: '192.0.2.7' },
     action: 'store.created',

@@ -1,10 +1,13 @@
 import { sql } from 'kysely'
 import type { Database } from '../../src/db/database.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
-import { createEncryption, type EncryptionKey } from '../../src/domain/encryption.ts'
+import {
+  connectionContext,
+  createEncryption,
+  type EncryptionKey,
+} from '../../src/domain/encryption.ts'
 import { recordSuccess } from '../../src/payments/audit/activity.ts'
-import { signHeadAgain } from '../../src/payments/audit/seal-activity.ts'
-import { connectionContext } from '../../src/payments/connection/oauth-tokens.ts'
+import { openAuditKey } from '../../src/payments/audit/audit-key.ts'
 import { serviceActor } from '../../src/payments/operations/request-context.ts'
 import { insertClientIfAbsent } from '../../src/repositories/connection/clients.ts'
 import {
@@ -21,7 +24,7 @@ export async function seedEncrypted(
   const encryption = createEncryption(keys)
   const client = asClientName(name)
   const now = new Date()
-  await signHeadAgain({ database, encryption })
+  const auditKey = await openAuditKey(database, encryption, now)
   await database.transaction(async (trx) => {
     await insertClientIfAbsent(trx, client, now)
     await upsertConnection(trx, {
@@ -58,7 +61,7 @@ export async function seedEncrypted(
       created_at: now,
       expires_at: new Date(now.getTime() + 600_000),
     })
-    await recordSuccess({ encryption, now: () => now, database: { announce: () => {} } }, trx, {
+    await recordSuccess({ auditKey, now: () => now, database: { announce: () => {} } }, trx, {
       client,
       actor: serviceActor(now),
       action: 'oauth.connected',

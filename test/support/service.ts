@@ -75,6 +75,9 @@ export type TestServiceOptions = {
   monotonicMs?: () => number
 }
 
+/** Of all services: they may follow each other on one database. */
+const keysOfTests: EncryptionKey[] = [{ id: 'k1', key: randomBytes(32) }]
+
 /**
  * The real service on a real database against the sandbox provider, without a listening socket of its own: requests go
  * through `app.inject`. Webhooks of the sandbox are handed over by `deliverWebhooks` in payment.ts, or never.
@@ -94,7 +97,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       ...(options.publicUrl && { redirectUris: [`${options.publicUrl}/oauth/callback`] }),
     }))
   const database = options.database ?? options.twinOf?.database ?? (await openTestDatabase())
-  const encryptionKeys = options.twinOf?.encryptionKeys ?? [{ id: 'k1', key: randomBytes(32) }]
+  const encryptionKeys = options.twinOf?.encryptionKeys ?? keysOfTests
   const sleeps: number[] = []
   const onSleep: TestService['onSleep'] = {}
   const logLines: string[] = []

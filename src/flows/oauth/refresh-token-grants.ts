@@ -1,10 +1,9 @@
 import type { Database } from '../../db/database.ts'
 import { type Backoff, backoffMs } from '../../domain/backoff.ts'
-import { DecryptionError, type Encryption } from '../../domain/encryption.ts'
+import { DecryptionError, type Encryption, grantContext } from '../../domain/encryption.ts'
 import { sameSecret } from '../../domain/secret-hash.ts'
 import { withLease } from '../../jobs/with-lease.ts'
 import { RequestFailure } from '../../outbound/guarded-request.ts'
-import { grantContext } from '../../repositories/encryption/encrypted-values.ts'
 import { insertFlowErrors } from '../../repositories/flows/flow-errors.ts'
 import {
   beginGrantRenewal,

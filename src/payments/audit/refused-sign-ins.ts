@@ -9,7 +9,7 @@ const minuteMs = 60_000
  * are only counted, and the next entry has the count. Never fails, since the sign-in is refused anyway.
  */
 export function createRefusedSignIns(
-  deps: Pick<PaymentDeps, 'database' | 'encryption' | 'now' | 'log'>,
+  deps: Pick<PaymentDeps, 'database' | 'auditKey' | 'now' | 'log'>,
   action: 'session.refused' | 'control.refused' = 'session.refused',
 ): (actor: Actor) => Promise<void> {
   let since = Number.NEGATIVE_INFINITY

@@ -1,22 +1,19 @@
-import type { Trx } from '../../db/database.ts'
-import type { Encryption } from '../../domain/encryption.ts'
 import { createBackgroundJob } from '../../jobs/background-job.ts'
 import {
+  deleteSealsBeyond,
   deleteUnsealed,
   hasUnsealed,
   insertSeals,
-  lockHead,
   readHead,
-  readTraces,
   readUnsealed,
   type SealRow,
   tryLockHead,
   writeHead,
 } from '../../repositories/audit/activity-chain.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { isHeadAuthentic, isSignedWith, sealEntry, signHead } from './activity.ts'
+import { isHeadAuthentic, isSigned, type Place, sealEntry, signHead } from './signatures.ts'
 
-type SealDeps = Pick<PaymentDeps, 'database' | 'encryption' | 'now' | 'sleep' | 'log'>
+type SealDeps = Pick<PaymentDeps, 'database' | 'auditKey' | 'now' | 'sleep' | 'log'>
 
 /** The chain of the audit log: gives each committed entry its place, in one process at a time. */
 export type ActivityChain = {
@@ -81,9 +78,7 @@ type Sealing = {
 }
 
 /** Seals all that waits now, in batches. */
-export async function sealWaiting(
-  deps: Pick<SealDeps, 'database' | 'encryption'>,
-): Promise<Sealing> {
+export async function sealWaiting(deps: Pick<SealDeps, 'database' | 'auditKey'>): Promise<Sealing> {
   const sealing: Sealing = { sealed: 0, isBroken: false, strays: [] }
   while (await hasUnsealed(deps.database.db)) {
     const round = await sealBatch(deps)
@@ -99,37 +94,36 @@ type Round = Sealing & { hasMore: boolean }
 
 async function sealBatch({
   database,
-  encryption,
-}: Pick<SealDeps, 'database' | 'encryption'>): Promise<Round> {
+  auditKey,
+}: Pick<SealDeps, 'database' | 'auditKey'>): Promise<Round> {
   return database.transaction(async (trx) => {
     const round: Round = { sealed: 0, hasMore: false, isBroken: false, strays: [] }
     const head = await tryLockHead(trx)
     if (!head) return { ...round, isBroken: (await readHead(trx)) === undefined }
     // A seal after a head that this service did not write would make that head valid.
-    if (!isHeadAuthentic(encryption, head)) return { ...round, isBroken: true }
-    // Replaced keys do not count: the owner of an old key must not be able to write new entries.
-    const waiting = await readUnsealed(trx, encryption.keyIds(), batch)
+    if (!isHeadAuthentic(auditKey, head)) return { ...round, isBroken: true }
+    round.strays.push(...(await deleteSealsBeyond(trx, head.seq)))
+    const waiting = await readUnsealed(trx, batch)
+    if (waiting.length === 0) return round
     const seals: SealRow[] = []
-    let end = { seq: head.seq, hash: head.hash }
+    let end: Place = head
     for (const { isSealed, ...entry } of waiting) {
       if (isSealed) continue
-      const key = encryption.signingKeyById(entry.key_id)
-      if (!key || entry.previous_hash !== null || !isSignedWith(key, entry)) {
+      if (!isSigned(auditKey, entry)) {
         round.strays.push(entry.id)
         continue
       }
-      const seal = sealEntry(key, entry, end)
+      const seal = sealEntry(entry, end)
       seals.push(seal)
       end = seal
     }
-    if (waiting.length === 0) return round
     await deleteUnsealed(
       trx,
       waiting.map(({ id }) => id),
     )
     if (seals.length > 0) {
       await insertSeals(trx, seals)
-      await writeHead(trx, signHead(encryption, end))
+      await writeHead(trx, signHead(auditKey, { ...head, seq: end.seq, hash: end.hash }))
     }
     return { ...round, sealed: seals.length, hasMore: waiting.length === batch }
   })
@@ -143,50 +137,8 @@ function logBroken(deps: Pick<SealDeps, 'log'>): void {
 }
 
 /** Writes the end of the chain outside the database: it shows when the whole log was set back. */
-async function writeCheckpoint({ database, encryption, log }: SealDeps): Promise<void> {
+async function writeCheckpoint({ database, auditKey, log }: SealDeps): Promise<void> {
   const head = await readHead(database.db)
-  if (!head || !isHeadAuthentic(encryption, head)) logBroken({ log })
+  if (!isHeadAuthentic(auditKey, head)) logBroken({ log })
   else if (head.seq > 0) log.info({ seq: head.seq, hash: head.hash }, 'activity log checkpoint')
-}
-
-/**
- * Signs a head that was never signed: of a new database, or of one from before heads were signed. It also signs again a head that
- * another key has signed, so that this key can be removed. Any other head is left for the check to report: an unsigned head
- * counts only when nothing shows a signed one before it. `given`: keys that are lost for good, whose signatures cannot be
- * checked.
- */
-export async function signHeadAgain(
-  {
-    database,
-    encryption,
-    log,
-  }: Pick<SealDeps, 'database' | 'encryption'> & Partial<Pick<SealDeps, 'log'>>,
-  given: readonly string[] = [],
-): Promise<void> {
-  const isTaken = await database.transaction((trx) => signHeadAgainWithin(trx, encryption, given))
-  if (!isTaken && log) logBroken({ log })
-}
-
-/** The same as part of a transaction. Returns whether the head is valid afterwards. */
-export async function signHeadAgainWithin(
-  trx: Trx,
-  encryption: Encryption,
-  given: readonly string[],
-): Promise<boolean> {
-  const head = await lockHead(trx)
-  if (!head) return false
-  const isOurs = isHeadAuthentic(encryption, head)
-  if (isOurs && head.key_id === encryption.signingKey().id) return true
-  const mayTake =
-    isOurs || (head.key_id === null ? await isUntouched(trx, head) : given.includes(head.key_id))
-  if (mayTake) await writeHead(trx, signHead(encryption, head))
-  return mayTake
-}
-
-async function isUntouched(trx: Trx, head: { seq: number; hash: string }): Promise<boolean> {
-  const { lastSeal, hasEntries, hasClients } = await readTraces(trx)
-  return lastSeal
-    ? // As the migration leaves it: older entries, and nothing after them.
-      lastSeal.isCarried && lastSeal.seq === head.seq && lastSeal.hash === head.hash
-    : head.seq === 0 && !hasEntries && !hasClients
 }

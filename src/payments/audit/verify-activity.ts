@@ -1,8 +1,7 @@
+import type { KeyObject } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Db } from '../../db/database.ts'
-import type { Encryption } from '../../domain/encryption.ts'
 import {
-  findArchiveAfter,
   type HeadRow,
   readBeyondHead,
   readHead,
@@ -11,10 +10,7 @@ import {
   readUnchained,
   type SealedEntry,
 } from '../../repositories/audit/activity-chain.ts'
-import type { ActivityRow } from '../../repositories/audit/activity-queries.ts'
-import { isHeadAuthentic, isSealedWith, isSignedWith } from './activity.ts'
-import { ArchiveFileError, readArchive } from './archive-file.ts'
-import { openKeptSigningKeys } from './kept-signing-keys.ts'
+import { isHeadAuthentic, isSigned, type Place, sealEntry } from './signatures.ts'
 
 /** One place where the log is not as it was written. */
 type ChainFinding = {
@@ -26,14 +22,18 @@ type ChainFinding = {
 
 export type ChainCheck = {
   valid: boolean
-  /** How many entries are valid, from the first on. */
+  /** Where the chain starts: the place of the last entry that was deleted for its age; 0 for none. */
+  start: number
+  /** How many entries are valid, from the start on. */
   entries: number
   /** Where the chain breaks first, and why; null when it is intact. */
   brokenAt: number | null
   reason: string | null
   /** The end of the sealed entries. */
   head: { seq: number; hash: string }
-  /** Genuine entries after it, which are not sealed yet. */
+  /** Up to this place the contents of entries cannot be checked, because their audit key was lost; null when none was. */
+  lost: number | null
+  /** Genuine entries after the end, which are not sealed yet. */
   unsealed: number
   /** In order of place; at most 100. */
   findings: ChainFinding[]
@@ -53,22 +53,16 @@ export type VerifyOptions = {
 const findingsAtMost = 100
 
 /**
- * Reads the audit log, its archive files first, and reports whether, and where, it was changed. It writes nothing, reads each row at most twice, in batches
+ * Reads the audit log and reports whether, and where, it was changed. It writes nothing, reads each row at most twice, in batches
  * with pauses for others, and ends at 100 findings. Rows that no process of this service has written are reported and otherwise
  * ignored.
  */
 export async function verifyActivityChain(
-  {
-    encryption,
-    db,
-    archiveDir,
-  }: { encryption: Encryption; db: Db; archiveDir?: string | undefined },
+  { auditKey, db }: { auditKey: KeyObject; db: Db },
   { checkpoint, signal, batch = 500 }: VerifyOptions = {},
 ): Promise<ChainCheck> {
   const head = await readHead(db)
-  const isTrusted = isHeadAuthentic(encryption, head)
-  const kept = await openKeptSigningKeys(db, encryption)
-  const keyOf = ({ key_id }: ActivityRow) => encryption.signingKeyById(key_id) ?? kept.get(key_id)
+  let trusted = isHeadAuthentic(auditKey, head) ? head : undefined
   const findings: ChainFinding[] = []
   const find = (seq: number, entryId: string | null, reason: string) => {
     findings.push({ seq, entryId, reason })
@@ -81,14 +75,16 @@ export async function verifyActivityChain(
 
   let isCheckpointFound = false
   const end = await walkSeals()
-  judgeHead(head, end)
-  if (isTrusted && !isFull()) {
+  const last = trusted ?? head
+  const start = startOf(last)
+  judgeHead(last, end)
+  if (trusted && !isFull()) {
     for (const { seq, entry_id } of await readBeyondHead(db, findingsAtMost)) {
       find(Number(seq), entry_id, 'an entry was added')
     }
   }
   const unsealed = isFull() ? 0 : await countUnsealed()
-  if (checkpoint && !isCheckpointFound) {
+  if (checkpoint && checkpoint.seq >= start.seq && !isCheckpointFound) {
     find(Math.min(checkpoint.seq, end.seq + 1), null, 'the checkpoint is not in the log')
   }
 
@@ -96,76 +92,67 @@ export async function verifyActivityChain(
   const first = reported[0]
   return {
     valid: first === undefined,
-    entries: first === undefined ? end.seq : Math.max(0, Math.min(end.seq, first.seq - 1)),
+    start: start.seq,
+    entries: Math.max(0, Math.min(end.seq, first ? first.seq - 1 : end.seq) - start.seq),
     brokenAt: first?.seq ?? null,
     reason: first?.reason ?? null,
-    head: { seq: Number(head?.seq ?? 0), hash: head?.hash ?? '' },
+    head: { seq: Number(last?.seq ?? 0), hash: last?.hash ?? '' },
+    lost: last?.lost_seq ? Number(last.lost_seq) : null,
     unsealed,
     findings: reported,
     checkpoint: checkpoint ? { seq: checkpoint.seq, found: isCheckpointFound } : null,
   }
 
   /** Reads up to the head, or to the last seal when the head is unknown. Returns the last place. */
-  async function walkSeals(): Promise<{ seq: number; hash: string }> {
-    let previous = { seq: 0, hash: '' }
-    let cursor: { seq: number; hash: string } | undefined
+  async function walkSeals(): Promise<Place> {
+    let previous = startOf(head)
+    let cursor: number | undefined
+    note(previous)
     while (!isFull()) {
       await turn()
-      const archive = await findArchiveAfter(db, previous.seq)
-      const archived = archive && (await readArchive(archiveDir, archive).catch(toFinding))
-      if (typeof archived === 'string') {
-        find(previous.seq + 1, null, archived)
-        // The rest is checked as if the file held what its record says.
-        previous = { seq: Number(archive?.last_seq), hash: String(archive?.last_hash) }
+      const rows = await readSealed(db, cursor, batch)
+      const next = rows.find(({ seal }) => seal.seq > previous.seq)?.seal.seq
+      if (next !== previous.seq + 1 && (await startsLater(previous))) {
+        previous = startOf(trusted)
+        cursor = previous.seq
         continue
       }
-      // The first of a file that was made meanwhile have been read from the database.
-      const unread = archived?.filter(({ seal }) => seal.seq > previous.seq)
-      const rows = unread ?? (await readSealed(db, cursor, batch))
-      // What was read next may have been archived since the search for an archive.
-      const next = rows.find(({ seal }) => seal.seq > previous.seq)?.seal.seq
-      if (!archived && next !== previous.seq + 1 && (await findArchiveAfter(db, previous.seq)))
-        continue
-      for (const [index, { seal, entry }] of rows.entries()) {
-        if (isFull()) return previous
-        if (index > 0 && index % batch === 0) await turn()
-        if (!archived) cursor = seal
+      for (const one of rows) {
+        const { seal } = one
         // Seals beyond the head are reported separately; while this walk runs, genuine ones are added there too.
-        if (isTrusted && head && seal.seq > head.seq) return previous
-        const wrong = judge({ seal, entry })
-        const hasRival = rows[index + 1]?.seal.seq === seal.seq
-        if (seal.seq <= previous.seq || (wrong !== undefined && hasRival)) {
+        if (isFull() || (trusted && seal.seq > trusted.seq)) return previous
+        cursor = seal.seq
+        if (seal.seq <= previous.seq) {
           find(Number(seal.seq), seal.entry_id, 'an entry was added')
           continue
         }
         if (seal.seq > previous.seq + 1) find(previous.seq + 1, null, 'an entry is missing')
-        else if (wrong === undefined && seal.previous_hash !== previous.hash) {
-          find(seal.seq, seal.entry_id, 'the link is broken')
-        }
+        const wrong = whatIsWrong(auditKey, trusted, one, previous)
         if (wrong !== undefined) find(Number(seal.seq), seal.entry_id, wrong)
         previous = { seq: Number(seal.seq), hash: seal.hash }
-        if (previous.seq === checkpoint?.seq && previous.hash === checkpoint.hash) {
-          isCheckpointFound = true
-        }
+        note(previous)
       }
-      if (!archived && rows.length < batch) break
+      if (rows.length < batch) break
     }
     return previous
   }
 
-  /** What is wrong with a seal and its entry, apart from the chain. */
-  function judge({ seal, entry }: SealedEntry): string | undefined {
-    if (!entry) return 'an entry is missing'
-    const key = keyOf(entry)
-    if (!key) return 'its encryption key is not configured'
-    if (!isSignedWith(key, entry)) return 'the entry was changed'
-    return isSealedWith(key, entry, seal) ? undefined : 'the link is broken'
+  /** Whether the entries after this place were deleted for their age since the check began; the check goes on with the new head. */
+  async function startsLater({ seq }: Place): Promise<boolean> {
+    const now = await readHead(db)
+    if (!trusted || !isHeadAuthentic(auditKey, now) || now.start_seq <= seq) return false
+    trusted = now
+    return true
   }
 
-  function judgeHead(row: HeadRow | undefined, last: { seq: number; hash: string }): void {
+  function note({ seq, hash }: Place): void {
+    if (seq === checkpoint?.seq && hash === checkpoint.hash) isCheckpointFound = true
+  }
+
+  function judgeHead(row: HeadRow | undefined, last: Place): void {
     if (isFull()) return
     if (!row) find(last.seq + 1, null, 'the head of the log is missing')
-    else if (!isTrusted) {
+    else if (!trusted) {
       find(Math.min(Number(row.seq), last.seq) + 1, null, 'the head of the log was changed')
     } else if (last.seq < row.seq) find(last.seq + 1, null, 'the end of the log is missing')
     else if (last.hash !== row.hash) find(row.seq, null, 'the end of the log was changed')
@@ -182,14 +169,10 @@ export async function verifyActivityChain(
       const page = await readUnchained(db, {
         ...(after !== undefined && { after }),
         limit: batch,
-        isHeadAuthentic: isTrusted,
+        isHeadAuthentic: trusted !== undefined,
       })
       for (const { isWaiting, ...entry } of page.entries) {
-        const key = keyOf(entry)
-        const isOurs = key !== undefined && entry.previous_hash === null && isSignedWith(key, entry)
-        if (isWaiting && encryption.signingKeyById(entry.key_id) === undefined) {
-          find(next, entry.id, 'its encryption key is not configured')
-        } else if (!isOurs) {
+        if (!isSigned(auditKey, entry)) {
           // An entry with a seal beyond the head is reported already.
           if (!reported.has(entry.id)) find(next, entry.id, 'an entry was added')
         } else if (isWaiting) count += 1
@@ -205,8 +188,20 @@ export async function verifyActivityChain(
   }
 }
 
-/** What the check says of an archive that cannot be read. */
-function toFinding(error: unknown): string {
-  if (error instanceof ArchiveFileError) return error.message
-  throw error
+/** What is wrong with an entry and its seal; undefined when both are as they were written. After a gap the link is not checked. */
+export function whatIsWrong(
+  auditKey: KeyObject,
+  head: HeadRow | undefined,
+  { seal, entry }: SealedEntry,
+  previous: Place,
+): string | undefined {
+  if (!entry) return 'an entry is missing'
+  const isLost = head !== undefined && seal.seq <= head.lost_seq
+  if (!isLost && !isSigned(auditKey, entry)) return 'the entry was changed'
+  if (seal.seq !== previous.seq + 1) return undefined
+  return seal.hash === sealEntry(entry, previous).hash ? undefined : 'the link is broken'
+}
+
+function startOf(head: HeadRow | undefined): Place {
+  return { seq: Number(head?.start_seq ?? 0), hash: head?.start_hash ?? '' }
 }

@@ -1,6 +1,6 @@
-import { createHmac, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { asClientName } from '../../domain/client-name.ts'
-import { sameSecret } from '../../domain/secret-hash.ts'
+import { DecryptionError } from '../../domain/encryption.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { countApiKeys } from '../../repositories/api-keys/api-key-queries.ts'
 import { findClient } from '../../repositories/connection/clients.ts'
@@ -16,7 +16,7 @@ import { refuseConnected } from './connected-account.ts'
 const invitationLifeMs = 24 * 3600_000
 
 /**
- * Makes a signed link that connects a client without an account, or without any key: once, within a day.
+ * Makes a link that connects a client without an account, or without any key: once, within a day.
  *
  * @throws CONFLICT for a client that has both
  */
@@ -54,10 +54,8 @@ export async function createInvitation(
   )
   const url = new URL(`${deps.settings.publicUrl}/oauth/invitation`)
   url.searchParams.set('client', client)
-  url.searchParams.set(
-    'invitation',
-    `${invitation.id}.${signInvitation(deps, invitation.id, client)}`,
-  )
+  const token = deps.encryption.encrypt(invitation.id, invitationContext(client))
+  url.searchParams.set('invitation', token)
   return { id: invitation.id, url: url.href, expiresAt: invitation.expires_at }
 }
 
@@ -105,18 +103,21 @@ export async function revokeInvitation(deps: PaymentDeps, id: string, actor: Act
   )
 }
 
-function signInvitation(deps: PaymentDeps, id: string, client: string): string {
-  const { key } = deps.encryption.signingKey()
-  return createHmac('sha256', key).update(`invitation\n${id}\n${client}`).digest('base64url')
+/** What a link's token, the encrypted id of the invitation, is bound to. */
+function invitationContext(client: string): string {
+  return `invitation:${client}`
 }
 
-/** The id inside a link's token when its signature is valid; undefined otherwise. */
+/** The id inside a link's token when this service made it for the client; undefined otherwise. */
 export function readInvitation(
-  deps: PaymentDeps,
+  { encryption }: Pick<PaymentDeps, 'encryption'>,
   token: string,
   client: string,
 ): string | undefined {
-  const [id, signature] = token.split('.')
-  if (id === undefined || signature === undefined || !/^[0-9a-f-]{36}$/.test(id)) return undefined
-  return sameSecret(signature, signInvitation(deps, id, client)) ? id : undefined
+  try {
+    return encryption.decrypt(token, invitationContext(client))
+  } catch (error) {
+    if (error instanceof DecryptionError) return undefined
+    throw error
+  }
 }

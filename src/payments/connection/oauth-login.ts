@@ -1,6 +1,6 @@
 import type { Trx } from '../../db/database.ts'
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
-import { DecryptionError } from '../../domain/encryption.ts'
+import { connectionContext, DecryptionError } from '../../domain/encryption.ts'
 import { codeChallenge, randomToken } from '../../domain/pkce.ts'
 import { hashSecret, sameSecret } from '../../domain/secret-hash.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
@@ -29,7 +29,7 @@ import { type ActivityEntry, auditFailure, recordSuccess } from '../audit/activi
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { refuseConnected } from './connected-account.ts'
 import { readInvitation } from './invitations.ts'
-import { connectionContext, encryptGrant } from './oauth-tokens.ts'
+import { encryptGrant } from './oauth-tokens.ts'
 
 const stateLifeMs = 10 * 60_000
 

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ClientName } from '../../domain/client-name.ts'
-import { DecryptionError } from '../../domain/encryption.ts'
+import { connectionContext, DecryptionError } from '../../domain/encryption.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { withLease } from '../../jobs/with-lease.ts'
 import {
@@ -196,14 +196,6 @@ export function openToken(
     )
     throw new AppError('CONNECTION_LOST', { cause: error })
   }
-}
-
-/** The context that an encrypted token is bound to. */
-export function connectionContext(
-  client: string,
-  field: 'access_token' | 'refresh_token' | 'code_verifier',
-): string {
-  return `${field}:${client}`
 }
 
 const waitForOtherMs = 200

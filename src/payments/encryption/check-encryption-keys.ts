@@ -8,42 +8,20 @@ import {
 import { OperatorError } from '../../errors/operator-error.ts'
 import {
   type EncryptedColumn,
+  type EncryptedUse,
   type EncryptedValue,
   findEncryptionKeys,
-  findHeadKey,
-  findSigningKeys,
-  grantContext,
-  hasTables,
   listEncryptedColumns,
   readEncryptedBy,
-  readEntriesSignedBy,
-  readKeptSigningKeys,
-  totpContext,
 } from '../../repositories/encryption/encrypted-values.ts'
-import { isSignedWith } from '../audit/activity.ts'
-import { openKeptSigningKeys, signingKeyContext } from '../audit/kept-signing-keys.ts'
-import { connectionContext } from '../connection/oauth-tokens.ts'
 
 /** A key that the database needs and that is missing, or is another key with the same id. */
 type KeyTrouble = {
   id: string
   kind: 'missing' | 'wrong'
   /** What it was used for. */
-  uses: KeyUse[]
+  uses: EncryptedUse[]
 }
-export type KeyUse =
-  | 'tokens of clients'
-  | 'logins under way'
-  | 'tokens of destinations of flows'
-  | 'codes of people'
-  | 'the audit log'
-
-const uses = {
-  oauth_connections: 'tokens of clients',
-  oauth_states: 'logins under way',
-  oauth_grants: 'tokens of destinations of flows',
-  people: 'codes of people',
-} as const satisfies Record<EncryptedColumn['table'], KeyUse>
 
 /** One value that cannot be decrypted may be damaged; when none of these can, the key is another one. */
 const samples = 10
@@ -56,68 +34,33 @@ export async function checkEncryptionKeys(
   db: Db,
   keys: readonly EncryptionKey[],
 ): Promise<KeyTrouble[]> {
-  if (!(await hasTables(db))) return []
   const encryption = keys.length > 0 ? createEncryption(keys) : undefined
   const troubles = new Map<string, KeyTrouble>()
-  const note = (id: string, kind: KeyTrouble['kind'], use: KeyUse) => {
-    const trouble = troubles.get(id) ?? { id, kind, uses: [] }
-    if (!trouble.uses.includes(use)) trouble.uses.push(use)
-    troubles.set(id, trouble)
-  }
-
-  const proven = new Set<string>()
   for (const column of await listEncryptedColumns(db)) {
-    const use = uses[column.table]
     for (const id of await findEncryptionKeys(db, column)) {
-      if (encryption?.signingKeyById(id) === undefined) {
-        note(id, 'missing', use)
-        continue
-      }
-      const values = await readEncryptedBy(db, column, id, { limit: samples })
+      const isThere = keys.some((key) => key.id === id)
+      const values = isThere ? await readEncryptedBy(db, column, id, { limit: samples }) : []
       const opens = (value: EncryptedValue) =>
-        canOpen(encryption, value.encrypted, encryptionContext(column, value))
-      if (values.some(opens)) proven.add(id)
-      else if (values.length > 0) note(id, 'wrong', use)
+        encryption && decryptValue(encryption, column, value) !== undefined
+      if (isThere && (values.length === 0 || values.some(opens))) continue
+      const trouble = troubles.get(id) ?? { id, kind: isThere ? 'wrong' : 'missing', uses: [] }
+      if (!trouble.uses.includes(column.use)) trouble.uses.push(column.use)
+      troubles.set(id, trouble)
     }
-  }
-
-  const kept = await readKeptSigningKeys(db)
-  for (const [id, encrypted] of kept) {
-    if (encrypted === '') continue
-    const keyId = encrypted.split('.')[1] ?? ''
-    if (encryption?.signingKeyById(keyId) === undefined) note(keyId, 'missing', 'the audit log')
-    else if (!canOpen(encryption, encrypted, signingKeyContext(id)))
-      note(keyId, 'wrong', 'the audit log')
-  }
-  const keptKeys = encryption && (await openKeptSigningKeys(db, encryption))
-  for (const id of await findSigningKeys(db)) {
-    const key = encryption?.signingKeyById(id)
-    const keptKey = keptKeys?.get(id)
-    if (key === undefined) {
-      if (!kept.has(id)) note(id, 'missing', 'the audit log')
-    } else if (keptKey) {
-      if (!keptKey.equals(key)) note(id, 'wrong', 'the audit log')
-    } else if (!proven.has(id)) {
-      const entries = await readEntriesSignedBy(db, id, samples)
-      // None: all that it signed is archived.
-      if (entries.length > 0 && !entries.some((entry) => isSignedWith(key, entry)))
-        note(id, 'wrong', 'the audit log')
-    }
-  }
-  // A stored signing key is not enough: the end of the log is signed with a key in use.
-  const headKey = await findHeadKey(db)
-  if (headKey !== undefined && encryption?.signingKeyById(headKey) === undefined) {
-    note(headKey, 'missing', 'the audit log')
   }
   return [...troubles.values()]
 }
 
-function canOpen(encryption: Encryption, encrypted: string, context: string): boolean {
+/** A stored value in clear; undefined when none of the keys decrypts it at its place. */
+export function decryptValue(
+  encryption: Encryption,
+  column: EncryptedColumn,
+  value: EncryptedValue,
+): string | undefined {
   try {
-    encryption.decrypt(encrypted, context)
-    return true
+    return encryption.decrypt(value.encrypted, column.contextOf(value))
   } catch (error) {
-    if (error instanceof DecryptionError) return false
+    if (error instanceof DecryptionError) return undefined
     throw error
   }
 }
@@ -157,19 +100,10 @@ export class EncryptionKeysError extends OperatorError {
         `The encryption keys (from ${source}) do not fit this database. Nothing was changed.`,
         ...lines,
         'Put these keys back as id:base64 from your backup of the secrets and start again. The first key of the list encrypts,',
-        'the others open what they sealed; a new key goes to the front under an id that was never used.',
+        'the others open what they encrypted; a new key goes to the front under an id that was never used.',
         'Only when a key is lost for good: npm run secrets:rotate -- --lost=ID. Its clients must connect again then.',
       ].join('\n'),
     )
     this.name = 'EncryptionKeysError'
   }
-}
-
-/** The context that an encrypted value is bound to. */
-export function encryptionContext(
-  { table, column }: EncryptedColumn,
-  { row, owner }: Pick<EncryptedValue, 'row' | 'owner'>,
-): string {
-  if (table === 'people' || column === 'totp_secret') return totpContext(row)
-  return table === 'oauth_grants' ? grantContext(row) : connectionContext(owner, column)
 }

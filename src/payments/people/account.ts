@@ -1,6 +1,6 @@
 import type { Trx } from '../../db/database.ts'
+import { totpContext } from '../../domain/encryption.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
-import { totpContext } from '../../repositories/encryption/encrypted-values.ts'
 import {
   type PersonRow,
   takeTotpStep,

@@ -1,8 +1,7 @@
-import { DecryptionError } from '../../domain/encryption.ts'
+import { DecryptionError, totpContext } from '../../domain/encryption.ts'
 import { nameKey } from '../../domain/permissions.ts'
 import { hashSecret } from '../../domain/secret-hash.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { totpContext } from '../../repositories/encryption/encrypted-values.ts'
 import {
   findPersonByName,
   type PersonRow,

@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { fixedStatement } from '../../db/statements.ts'
-import type { ActivityLogTable, ActivitySealsTable } from '../../db/tables.ts'
+import type { ActivityLogTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import {
   type ListPage,
@@ -25,19 +25,19 @@ export type ActivityNotice = {
   status: 'success' | 'failed'
 }
 
-/** A new entry; its hash covers `metadata` as JSON text. */
-export type NewActivity = Omit<ActivityRow, 'seq' | 'previous_hash'>
+/** A new entry. */
+export type NewActivity = Omit<ActivityRow, 'seq'>
 
 /** Parts of a statement that writes the entries in `:entries` (JSON), unsealed, if the condition holds; they wait for no lock. */
 export function insertEntries(condition: string): string {
   return `entries as (
     insert into activity_log (id, client_name, ip_address, action, resource_type, resource_id, status,
-      error_message, metadata, duration_ms, created_at, key_id, hash)
+      error_message, metadata, duration_ms, created_at, mac)
     select id, client_name, ip_address, action, resource_type, resource_id, status,
-      error_message, metadata, duration_ms, created_at, key_id, hash
+      error_message, metadata, duration_ms, created_at, mac
     from jsonb_to_recordset(:entries::jsonb) as new (id uuid, client_name text, ip_address text, action text,
       resource_type text, resource_id text, status text, error_message text, metadata jsonb, duration_ms integer,
-      created_at timestamptz, key_id text, hash text)
+      created_at timestamptz, mac text)
     where ${condition}
     returning id
   ), unsealed as (
@@ -94,12 +94,16 @@ export async function listActivityOfOrder(
     .execute()
 }
 
+/** Whether a row of activity_seals has a place from the start of the chain to its end. */
+export const isInChain = sql<boolean>`exists (
+  select from activity_head where activity_seals.seq > start_seq and activity_seals.seq <= activity_head.seq)`
+
 /** With its place in the chain; null while the entry is not sealed yet. */
-export type ListedActivity = ActivityRow & { seal: Selectable<ActivitySealsTable> | null }
+export type ListedActivity = ActivityRow & { seal: { seq: number; hash: string } | null }
 
 /**
- * A page of entries, newest first, with the number of all that fit the filter. Rows that are neither sealed nor waiting
- * for it were not written by the service, and are left out. If the head is authentic, so are rows sealed beyond it.
+ * A page of entries, newest first, with the number of all that fit the filter. Rows that neither have a place in the chain nor wait
+ * for one were not written by the service, and are left out. With an authentic head that is a place from its start to its end.
  */
 export async function listActivity(
   db: Db,
@@ -125,23 +129,15 @@ export async function listActivity(
   const part = place ? query.where('activity_log.seq', isBack ? '>' : '<', place.seq) : query
   const rows = await part
     .leftJoinLateral(
-      (eb) => {
-        const seals = eb
+      (eb) =>
+        eb
           .selectFrom('activity_seals')
-          .select([
-            'activity_seals.seq as place',
-            'activity_seals.previous_hash as link',
-            'activity_seals.hash as seal_hash',
-          ])
+          .select(['activity_seals.seq as place', 'activity_seals.hash'])
           .whereRef('activity_seals.entry_id', '=', 'activity_log.id')
-          .where('activity_seals.seq', '>=', 1)
+          .where(isHeadAuthentic ? isInChain : sql<boolean>`true`)
           .orderBy('activity_seals.seq')
           .limit(1)
-        const upToHead = seals.where('activity_seals.seq', '<=', (inner) =>
-          inner.selectFrom('activity_head').select('activity_head.seq'),
-        )
-        return (isHeadAuthentic ? upToHead : seals).as('seal')
-      },
+          .as('seal'),
       (join) => join.onTrue(),
     )
     .leftJoin('activity_unsealed', 'activity_unsealed.entry_id', 'activity_log.id')
@@ -149,17 +145,14 @@ export async function listActivity(
       eb.or([eb('seal.place', 'is not', null), eb('activity_unsealed.entry_id', 'is not', null)]),
     )
     .selectAll('activity_log')
-    .select(['seal.place', 'seal.link', 'seal.seal_hash'])
+    .select(['seal.place', 'seal.hash'])
     .orderBy('activity_log.seq', isBack ? 'asc' : 'desc')
     .limit(reachOf(pageRequest))
     .offset(pageRequest.offset)
     .execute()
-  const listed = rows.map(({ place: seq, link, seal_hash: hash, ...row }) => ({
+  const listed = rows.map(({ place: seq, hash, ...row }) => ({
     ...row,
-    seal:
-      seq === null || link === null || hash === null
-        ? null
-        : { seq, entry_id: row.id, previous_hash: link, hash },
+    seal: seq === null || hash === null ? null : { seq, hash },
   }))
   return toListPage(db, 'activity_log', query, listed, pageRequest)
 }

@@ -11,10 +11,10 @@ import { ActivityQuery, ActivityResponse, VerifyQuery, VerifyResponse } from './
 /** Each check reads the whole log, beside tills on the same database. */
 const checksAtOnce = 2
 
-const verifyDescription = `Walks the whole log, its archive files included. \`valid\` is false when an entry was changed,
+const verifyDescription = `Walks the whole log. \`valid\` is false when an entry was changed,
 removed, added or moved, when the end was cut off, and when
 the end of the chain is not the one that the service signed; \`findings\` names the places. Entries of the last second may
-not be sealed in the chain yet: \`unsealed\`. An old copy of the whole log passes the check. To detect it, pass the place
+not be sealed in the chain yet: \`unsealed\`. Old entries were deleted up to \`start\`, if KEEP_AUDIT_DAYS is set. An old copy of the whole log passes the check. To detect it, pass the place
 and hash of a later \`activity log checkpoint\` line of the service's log. At most ${checksAtOnce} checks at a time (429);
 disconnect to end one.`
 
@@ -96,11 +96,7 @@ export function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
       checks += 1
       try {
         const { brokenAt, findings, ...check } = await verifyActivityChain(
-          {
-            encryption: deps.encryption,
-            db: deps.database.db,
-            archiveDir: deps.settings.auditArchiveDir,
-          },
+          { auditKey: deps.auditKey, db: deps.database.db },
           {
             checkpoint: seq === undefined || hash === undefined ? undefined : { seq, hash },
             signal: ended.signal,

@@ -101,12 +101,21 @@ export const VerifyQuery = z.object({
 export const VerifyResponse = z
   .object({
     valid: z.boolean(),
-    entries: z.number().describe('How many fit, from the first on'),
+    start: z
+      .number()
+      .describe('Place of the last entry that was deleted for its age; the check starts after it'),
+    entries: z.number().describe('How many fit, from the start on'),
     broken_at: z.number().nullable().describe('Place of the first entry that does not fit'),
     reason: z.string().nullable(),
     head: z
       .object({ seq: z.number(), hash: z.string() })
       .describe('Up to where the log is sealed. Keep it elsewhere: it is a checkpoint'),
+    lost: z
+      .number()
+      .nullable()
+      .describe(
+        'What entries up to this place say is not checked, since their audit key was lost; null: all are',
+      ),
     unsealed: z.number().describe('Entries after that, which are still to be sealed'),
     findings: z
       .array(
@@ -128,10 +137,12 @@ export const VerifyResponse = z
     id: 'ActivityCheck',
     example: {
       valid: true,
+      start: 0,
       entries: 4711,
       broken_at: null,
       reason: null,
       head: { seq: 4711, hash: '9f2c…' },
+      lost: null,
       unsealed: 2,
       findings: [],
       checkpoint: null,
