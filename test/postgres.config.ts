@@ -29,7 +29,6 @@ const nothingMore: Record<string, readonly string[]> = {
     'test/backup/dump.test.ts',
     'test/db/db-event-loop.test.ts',
     'test/db/db-pglite-dialect.test.ts',
-    'test/process/audit-archive.test.ts',
     'test/process/behind-nginx.test.ts',
     'test/process/closings.test.ts',
     'test/process/main.test.ts',
