@@ -19,7 +19,7 @@ exit codes:
   2  the command line is wrong
 
 example:
-  npm run bench -- webhooks --orders 500
+  npm run bench -- polls --items 200000
 `
 
 const [chosen, ...options] = process.argv.slice(2)

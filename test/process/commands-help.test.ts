@@ -39,7 +39,7 @@ const tools: Record<string, string> = {
   fuzz: 'test/fuzz/main.ts',
   soak: 'test/soak/main.ts',
   bench: 'bench/main.ts',
-  'bench -- charges': 'bench/charges.bench.ts',
+  'bench -- polls': 'bench/polls.bench.ts',
   'check:paths': 'checks/main.ts',
   'check:image': 'ops/image/check.ts',
 }
