@@ -106,18 +106,6 @@ comment on column api_keys.mp_user_id is 'The provider account that the key serv
 comment on column api_keys.active is 'state: false after a revocation';
 comment on column api_keys.last_used_at is 'Written at most once a minute';
 
-create table sessions (
-  id uuid primary key,
-  key_id uuid references api_keys (id),
-  created_at timestamptz not null,
-  expires_at timestamptz not null
-);
-create index sessions_expiry on sessions (expires_at);
-create index sessions_owner on sessions (key_id, created_at desc);
-comment on table sessions is
-  'Browsers that are signed in to the dashboard with an API key or the admin token. The cookie is worth nothing without the row.';
-comment on column sessions.key_id is 'The API key that signed in; null for the admin token';
-
 create table people (
   id uuid primary key,
   client text references clients (name),
@@ -153,21 +141,31 @@ comment on column people.totp_on is 'Sign-in needs a code';
 comment on column people.totp_step is 'Time step of the last accepted code; no code is accepted twice';
 comment on column people.invitation_hash is 'SHA-256 of the invitation''s secret; null once it is used';
 
-create table person_sessions (
+create table sessions (
   id uuid primary key,
   token_hash text not null unique,
-  person_id uuid not null references people (id),
+  person_id uuid references people (id),
+  key_id uuid references api_keys (id),
+  admin_proof text,
   created_at timestamptz not null,
   used_at timestamptz not null,
   expires_at timestamptz not null,
   ip_address text,
-  user_agent text
+  user_agent text,
+  constraint sessions_owner check (num_nonnulls(person_id, key_id, admin_proof) = 1)
 );
-create index person_sessions_expiry on person_sessions (expires_at);
-create index person_sessions_person on person_sessions (person_id, created_at desc);
-comment on table person_sessions is 'Browsers in which a person is signed in.';
-comment on column person_sessions.token_hash is 'SHA-256 of the cookie''s secret';
-comment on column person_sessions.used_at is 'Written at most once a minute';
+create index sessions_expiry on sessions (expires_at);
+create index sessions_key on sessions (key_id, created_at desc) where person_id is null;
+create index sessions_person on sessions (person_id, created_at desc)
+  where person_id is not null;
+comment on table sessions is
+  'Browsers that are signed in: a person with a password, or an API key or the admin token.';
+comment on column sessions.token_hash is 'SHA-256 of the cookie''s secret';
+comment on column sessions.person_id is 'The person who signed in; null for a token';
+comment on column sessions.key_id is 'The API key that signed in';
+comment on column sessions.admin_proof is
+  'SHA-256 of the cookie''s secret and the admin token that signed in: with another token the session is over';
+comment on column sessions.used_at is 'Written at most once a minute';
 
 create table sign_in_failures (
   subject text primary key,

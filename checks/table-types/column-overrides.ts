@@ -138,14 +138,15 @@ export const overrides: Readonly<Record<string, TableOverrides>> = {
   },
   payment_reads: { changed: 'name' },
   people: { fixed: 'name name_key', types: { role: 'Role', stores: 'string[]' } },
-  person_sessions: { fixed: 'token_hash person_id expires_at ip_address user_agent' },
   pos: { fixed: 'store_id external_id mp_external_id' },
   provider_payments: {
     fixed: 'first_read_at',
     given: 'refunded_cents fees charges refunds',
     types: { fees: 'ProviderFee[]', charges: 'ProviderCharge[]', refunds: 'PaymentRefund[]' },
   },
-  sessions: { fixed: 'key_id expires_at' },
+  sessions: {
+    fixed: 'token_hash person_id key_id admin_proof expires_at ip_address user_agent',
+  },
   settlement_fetches: { fixed: 'report from_day to_day' },
   settlement_files: {
     fixed: 'report origin name digest rows added from_at to_at',

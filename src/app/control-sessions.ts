@@ -13,7 +13,7 @@ import { signInPerson } from '../payments/people/sign-in.ts'
 import { endSession, findSession } from '../payments/people/sign-in-session.ts'
 import { mayUseCookie } from '../routes/session/browser-sessions.ts'
 import { deviceCookie, knownDevice } from '../routes/session/device-cookie.ts'
-import { endedCookie, personCookie, personSecretOf } from '../routes/session/session-cookie.ts'
+import { endedCookie, sessionCookie, sessionSecretOf } from '../routes/session/session-cookie.ts'
 import {
   FlowSessionResponse,
   PersonSignInBody,
@@ -31,7 +31,7 @@ type ControlSessions = {
 
 /**
  * Sessions of people on the control API. They are those of the payment API: where both listeners have one host, a browser is signed in
- * on both. `publicUrl`: where operators reach the control API.
+ * on both. There a session of a token has no rights here, and ends when a person signs in or out here. `publicUrl`: where operators reach the control API.
  */
 export function createControlSessions(
   deps: PaymentDeps,
@@ -43,14 +43,15 @@ export function createControlSessions(
   const isSecure = ownOrigin.startsWith('https:')
   const cookies = { encryption: deps.encryption, isSecure }
   const refuse = createRefusedSignIns(deps, 'control.refused')
-  const secretOf = ({ headers }: FastifyRequest) => personSecretOf(headers.cookie, isSecure)
+  const secretOf = ({ headers }: FastifyRequest) => sessionSecretOf(headers.cookie, isSecure)
   const actorOf = (request: FastifyRequest) => ({
     ...serviceActor(deps.now()),
     ipAddress: request.arrivedFrom,
   })
   const openSession = async (request: FastifyRequest) => {
     const secret = mayUseCookie(request, ownOrigin) ? secretOf(request) : undefined
-    return secret === undefined ? undefined : findSession(deps, secret)
+    const open = secret === undefined ? undefined : await findSession(deps, secret)
+    return open?.person ? { person: open.person, until: open.expiresAt } : undefined
   }
   const end = async (request: FastifyRequest) => {
     const secret = secretOf(request)
@@ -101,7 +102,7 @@ export function createControlSessions(
           }
           await end(request)
           const device = deviceCookie(request.headers.cookie, begun.person.name, cookies)
-          reply.header('set-cookie', [personCookie(begun.secret, isSecure), device])
+          reply.header('set-cookie', [sessionCookie(begun.secret, isSecure), device])
           return view(begun.person, begun.until)
         },
       )
@@ -120,7 +121,7 @@ export function createControlSessions(
         async (request) => {
           const open = await openSession(request)
           return open
-            ? view(open.person, open.expiresAt)
+            ? view(open.person, open.until)
             : { valid: false, person: null, expires_at: null, may: null }
         },
       )

@@ -1011,19 +1011,6 @@ export interface PeopleTable {
   totp_step: number | null
 }
 
-export interface PersonSessionsTable {
-  created_at: Fixed<Date>
-  expires_at: Fixed<Date>
-  id: Fixed<string>
-  ip_address: Fixed<string | null>
-  person_id: Fixed<string>
-  /** SHA-256 of the cookie's secret */
-  token_hash: Fixed<string>
-  /** Written at most once a minute */
-  used_at: Date
-  user_agent: Fixed<string | null>
-}
-
 export interface PosTable {
   client: Fixed<ClientName>
   created_at: Fixed<Date>
@@ -1109,11 +1096,21 @@ export interface SendStopsTable {
 }
 
 export interface SessionsTable {
+  /** SHA-256 of the cookie's secret and the admin token that signed in: with another token the session is over */
+  admin_proof: Fixed<string | null>
   created_at: Fixed<Date>
   expires_at: Fixed<Date>
   id: Fixed<string>
-  /** The API key that signed in; null for the admin token */
+  ip_address: Fixed<string | null>
+  /** The API key that signed in */
   key_id: Fixed<string | null>
+  /** The person who signed in; null for a token */
+  person_id: Fixed<string | null>
+  /** SHA-256 of the cookie's secret */
+  token_hash: Fixed<string>
+  /** Written at most once a minute */
+  used_at: Date
+  user_agent: Fixed<string | null>
 }
 
 export interface SettingsTable {
@@ -1309,7 +1306,6 @@ export interface Tables {
   orphans: OrphansTable
   payment_reads: PaymentReadsTable
   people: PeopleTable
-  person_sessions: PersonSessionsTable
   pos: PosTable
   provider_payments: ProviderPaymentsTable
   send_stops: SendStopsTable

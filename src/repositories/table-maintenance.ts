@@ -12,7 +12,6 @@ const ownTables = [
     'account_webhooks',
     'webhook_log',
     'sessions',
-    'person_sessions',
     'sign_in_failures',
     'leases',
   ],

@@ -11,8 +11,8 @@ import {
   type TestPerson,
 } from '../support/people.ts'
 import { routesOf } from '../support/routes.ts'
-import { startTestService, type TestService } from '../support/service.ts'
-import { asAdmin, createStore, enrol } from '../support/till.ts'
+import { adminToken, startTestService, type TestService } from '../support/service.ts'
+import { asAdmin, call, createStore, enrol } from '../support/till.ts'
 
 /** Passwords take 0.1 s of a processor each, which others keep busy. */
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -159,4 +159,42 @@ test('a person can sign in on this listener too, and the records of actions have
   await asAdmin(service, { method: 'POST', url: `/people/${id}/revoke` })
   const headers = { cookie: people.f?.cookie ?? '', ...ownPage }
   expect((await ask('GET /stats', headers)).statusCode).toBe(401)
+})
+
+test('T55: a browser has one session over both listeners: a token opens nothing here, and its session ends with a sign-in or sign-out here', async () => {
+  const ask = (method: 'POST' | 'DELETE', cookie: string, payload?: object) =>
+    flows.app.inject({
+      method,
+      url: '/session',
+      headers: { cookie, ...ownPage },
+      ...(payload && { payload }),
+    })
+  await join(service, { name: 'both', role: 'flow_operator' })
+  const isOpen = async (cookie: string) =>
+    (await by(service, { cookie }, { url: '/session' })).json().valid
+  for (const leave of ['sign in', 'sign out']) {
+    const signedIn = await call(service, { url: '/session', body: { token: adminToken } })
+    const cookie = cookieOf(signedIn)
+    const here = await flows.app.inject({ url: '/session', headers: { cookie, ...ownPage } })
+    expect(here.json()).toMatchObject({ valid: false, person: null })
+    const stats = await flows.app.inject({ url: '/stats', headers: { cookie, ...ownPage } })
+    expect(stats.statusCode).toBe(401)
+    expect(await isOpen(cookie)).toBe(true)
+
+    const wrong = await ask('POST', cookie, { name: 'both', password: 'canary-wrong' })
+    expect([wrong.statusCode, wrong.headers['set-cookie']]).toEqual([401, undefined])
+    expect(await isOpen(cookie)).toBe(true)
+    const left = await (leave === 'sign in'
+      ? ask('POST', cookie, { name: 'both', password: goodPassword })
+      : ask('DELETE', cookie))
+    expect(left.statusCode).toBe(200)
+    expect(await isOpen(cookie)).toBe(false)
+    expect(cookieOf(left).split('=')[0]).toBe(cookie.split('=')[0])
+    // The person has her own rights on the other listener, not those of the session before.
+    if (leave === 'sign in') {
+      const next = { cookie: cookieOf(left) }
+      expect(await isOpen(next.cookie)).toBe(true)
+      expect((await by(service, next, { url: '/admin/clients' })).statusCode).toBe(403)
+    }
+  }
 })

@@ -124,24 +124,30 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/routes/session/browser-sessions.ts',
+    file: 'src/repositories/session/sessions.ts',
     tests: [['test/payment/session.test.ts', 'a session ends with its key']],
     made: {
       'a session outlives its key': [
-        'if (!key?.active) return undefined',
-        'if (!key) return undefined',
+        "eb('key.active', '=', true)",
+        "eb('key.active', 'is not', null)",
       ],
     },
   },
   {
     file: 'src/routes/session/browser-sessions.ts',
+    tests: [['test/payment/session.test.ts', 'end with a changed ADMIN_TOKEN']],
+    made: {
+      'a session outlives the ADMIN_TOKEN that began it': [
+        'isOfAdmin(open, secret, adminToken)',
+        'open.adminProof !== null',
+      ],
+    },
+  },
+  {
+    file: 'src/payments/people/sign-in-session.ts',
     tests: [['test/payment/session.test.ts', 'signing out ends']],
     made: {
-      'a session outlives its end': [
-        `    if (!(await isSessionOpen(db, found.id, deps.now()))) return undefined
-`,
-        '',
-      ],
+      'a session outlives its end': ['if (!(await deleteSession(trx, id))) return', ''],
     },
   },
   {

@@ -56,6 +56,8 @@ export type TestServiceOptions = {
   webhookSecrets?: string[]
   /** A second process beside this one: its database, clock and keys, and the same provider. */
   twinOf?: TestService
+  /** Another ADMIN_TOKEN than that of all tests. */
+  adminToken?: string
   /** Base of the OAuth redirect, and the only one that the sandbox then accepts. */
   publicUrl?: string
   streams?: Partial<StreamLimits>
@@ -108,7 +110,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const service = await createPaymentSide({
     config,
     publicUrl: options.publicUrl ?? 'http://127.0.0.1:3000',
-    adminToken,
+    adminToken: options.adminToken ?? adminToken,
     encryptionKeys,
     providerAccess: {
       apiUrl: sandbox.url,

@@ -6,11 +6,8 @@ import {
   takeTotpStep,
   updatePerson,
 } from '../../repositories/people/people-queries.ts'
-import {
-  deletePersonSession,
-  deletePersonSessions,
-  forgiveSignInTries,
-} from '../../repositories/people/person-sessions.ts'
+import { forgiveSignInTries } from '../../repositories/people/sign-in-tries.ts'
+import { deletePersonSession, deletePersonSessions } from '../../repositories/session/sessions.ts'
 import { recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { requirePerson } from './manage-people.ts'

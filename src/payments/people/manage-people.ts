@@ -17,8 +17,8 @@ import {
 import {
   deletePersonSessions,
   listPersonSessions,
-  type PersonSessionRow,
-} from '../../repositories/people/person-sessions.ts'
+  type SessionRow,
+} from '../../repositories/session/sessions.ts'
 import { listStores } from '../../repositories/stores/store-queries.ts'
 import { recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
@@ -186,7 +186,7 @@ export async function readSessionsOf(
   deps: PaymentDeps,
   among: Among,
   id: string,
-): Promise<PersonSessionRow[]> {
+): Promise<SessionRow[]> {
   await requirePerson(deps, among, id)
   const now = deps.now()
   const idleSince = new Date(now.getTime() - idleMs)

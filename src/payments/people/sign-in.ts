@@ -7,7 +7,7 @@ import {
   type PersonRow,
   takeTotpStep,
 } from '../../repositories/people/people-queries.ts'
-import { countSignInTry, forgiveSignInTries } from '../../repositories/people/person-sessions.ts'
+import { countSignInTry, forgiveSignInTries } from '../../repositories/people/sign-in-tries.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { type Begun, beginSession, type From } from './sign-in-session.ts'
 import { stepOfCode } from './totp.ts'

@@ -1,5 +1,5 @@
 import type { PersonRow } from '../../repositories/people/people-queries.ts'
-import type { PersonSessionRow } from '../../repositories/people/person-sessions.ts'
+import type { SessionRow } from '../../repositories/session/sessions.ts'
 
 export function viewPerson(row: PersonRow, now: Date) {
   return {
@@ -23,7 +23,7 @@ function stateOf(row: PersonRow, now: Date): 'active' | 'invited' | 'expired' | 
   return until !== null && until > now ? 'invited' : 'expired'
 }
 
-export function viewPersonSession(row: PersonSessionRow, current: string | undefined) {
+export function viewPersonSession(row: SessionRow, current: string | undefined) {
   return {
     id: row.id,
     is_current: row.id === current,

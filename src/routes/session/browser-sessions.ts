@@ -1,40 +1,30 @@
-import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { asClientName } from '../../domain/client-name.ts'
 import type { Person } from '../../domain/permissions.ts'
-import { hashSecret, sameSecret } from '../../domain/secret-hash.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { addressGroup } from '../../http/connections.ts'
 import { isFromOwnPage } from '../../http/same-origin.ts'
-import { type ActivityEntry, recordSuccess } from '../../payments/audit/activity.ts'
 import { createRefusedSignIns } from '../../payments/audit/refused-sign-ins.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
 import { type Credentials, signInPerson } from '../../payments/people/sign-in.ts'
 import {
   type Begun,
+  beginTokenSession,
   endSession,
   type From,
   findSession,
+  isOfAdmin,
 } from '../../payments/people/sign-in-session.ts'
-import { type ApiKeyRow, findKeyById } from '../../repositories/api-keys/api-key-queries.ts'
-import { deleteSession, insertSession, isSessionOpen } from '../../repositories/session/sessions.ts'
+import type { ApiKeyRow } from '../../repositories/api-keys/api-key-queries.ts'
 import type { Principal, TokenPrincipal } from '../authentication.ts'
 import { deviceCookie, knownDevice } from './device-cookie.ts'
-import {
-  endedCookie,
-  personCookie,
-  personSecretOf,
-  type Session,
-  sessionCookie,
-  sessionOf,
-  sessionSeconds,
-} from './session-cookie.ts'
+import { endedCookie, sessionCookie, sessionSecretOf } from './session-cookie.ts'
 
 type OpenSession = { principal: Principal; until: Date }
 type BegunSession = OpenSession & { cookies: string[] }
 
-/** The sessions of browsers: of a key or the administrator's token, and of named people. */
+/** The sessions of browsers: of a key or ADMIN_TOKEN, and of named people. */
 export type BrowserSessions = {
   /** A session for the principal of this token; undefined when the token is unknown or revoked. */
   signIn(token: string, request: FastifyRequest): Promise<BegunSession | undefined>
@@ -52,9 +42,6 @@ export type BrowserSessions = {
   signedOut(): string
 }
 
-/** Open sessions of one key, or of the administrator: repeated sign-ins must not fill the database. */
-const maxSessions = 100
-
 type BrowserSessionOptions = {
   adminToken: string
   principalOfToken(token: unknown): Promise<TokenPrincipal | undefined>
@@ -65,59 +52,29 @@ export function createBrowserSessions(
   deps: PaymentDeps,
   { adminToken, principalOfToken, principalOfKey }: BrowserSessionOptions,
 ): BrowserSessions {
-  const db = deps.database.db
   const recordRefusal = createRefusedSignIns(deps)
   const ownOrigin = new URL(deps.settings.publicUrl).origin
   const cookies = { encryption: deps.encryption, isSecure: ownOrigin.startsWith('https:') }
-  // Binds sessions of the administrator to the token they were made with, without containing it.
-  const adminProof = hashSecret(`session of ${adminToken}`)
-
-  const sessionEntry = (
-    action: 'session.started' | 'session.ended',
-    request: FastifyRequest,
-    principal: Principal,
-    id: string,
-  ): ActivityEntry => ({
-    client: principal.type === 'client' ? principal.client : null,
-    actor: actorOf(deps, request, principal),
-    action,
-    resourceId: id,
-  })
+  const { isSecure } = cookies
+  const secretOf = ({ headers }: FastifyRequest) => sessionSecretOf(headers.cookie, isSecure)
 
   const begin: BrowserSessions['begin'] = ({ secret, sessionId, person, until }, { headers }) => ({
     principal: { ...principalOf(person), sessionId },
     until,
-    cookies: [
-      personCookie(secret, cookies.isSecure),
-      deviceCookie(headers.cookie, person.name, cookies),
-    ],
+    cookies: [sessionCookie(secret, isSecure), deviceCookie(headers.cookie, person.name, cookies)],
   })
 
   const session: BrowserSessions['session'] = async (request) => {
-    const { headers } = request
-    if (!mayUseCookie(request, ownOrigin)) return undefined
-    const secret = personSecretOf(headers.cookie, cookies.isSecure)
-    if (secret !== undefined) {
-      const open = await findSession(deps, secret)
-      return (
-        open && {
-          principal: { ...principalOf(open.person), sessionId: open.id },
-          until: open.expiresAt,
-        }
-      )
-    }
-    const found = sessionOf(headers.cookie, cookies, deps.now())
-    if (!found) return undefined
-    if (!(await isSessionOpen(db, found.id, deps.now()))) return undefined
-    const until = new Date(found.until)
-    if (found.type === 'admin') {
-      return sameSecret(found.proof, adminProof)
-        ? { principal: { type: 'admin', sessionId: found.id }, until }
-        : undefined
-    }
-    const key = await findKeyById(db, found.keyId)
-    if (!key?.active) return undefined
-    return { principal: { ...principalOfKey(key), sessionId: found.id }, until }
+    const secret = mayUseCookie(request, ownOrigin) ? secretOf(request) : undefined
+    const open = secret === undefined ? undefined : await findSession(deps, secret)
+    if (secret === undefined || !open) return undefined
+    const ofWhom = (principal: Principal) => ({
+      principal: { ...principal, sessionId: open.id },
+      until: open.expiresAt,
+    })
+    if (open.person) return ofWhom(principalOf(open.person))
+    if (open.key) return ofWhom(principalOfKey(open.key))
+    return isOfAdmin(open, secret, adminToken) ? ofWhom({ type: 'admin' }) : undefined
   }
 
   return {
@@ -134,24 +91,12 @@ export function createBrowserSessions(
         await recordRefusal(actorOf(deps, request, null))
         return undefined
       }
-      const now = deps.now()
-      const until = new Date(now.getTime() + sessionSeconds * 1000)
-      const common = { id: randomUUID(), until: until.getTime() }
-      const begun: Session =
+      const owner =
         principal.type === 'admin'
-          ? { type: 'admin', proof: adminProof, ...common }
-          : { type: 'client', keyId: principal.keyId, ...common }
-      const row = {
-        id: common.id,
-        key_id: principal.type === 'client' ? principal.keyId : null,
-        created_at: now,
-        expires_at: until,
-      }
-      await deps.database.transaction(async (trx) => {
-        await insertSession(trx, row, maxSessions)
-        await recordSuccess(deps, trx, sessionEntry('session.started', request, principal, row.id))
-      })
-      return { principal, until, cookies: [sessionCookie(begun, cookies)] }
+          ? { adminToken }
+          : { key: { id: principal.keyId, client: principal.client } }
+      const { secret, until } = await beginTokenSession(deps, owner, fromOf(deps, request))
+      return { principal, until, cookies: [sessionCookie(secret, isSecure)] }
     },
     session,
     refuseForeignPage({ headers }) {
@@ -159,20 +104,10 @@ export function createBrowserSessions(
       throw new AppError('FORBIDDEN', { message: 'Requests from other sites are refused' })
     },
     async signOut(request) {
-      const secret = personSecretOf(request.headers.cookie, cookies.isSecure)
-      if (secret !== undefined) return endSession(deps, secret, actorOf(deps, request, null))
-      const found = sessionOf(request.headers.cookie, cookies, deps.now())
-      if (!found) return
-      const key = found.type === 'client' ? await findKeyById(db, found.keyId) : undefined
-      const principal: Principal = key
-        ? { type: 'client', client: key.client, keyId: key.id }
-        : { type: 'admin' }
-      await deps.database.transaction(async (trx) => {
-        if (!(await deleteSession(trx, found.id))) return
-        await recordSuccess(deps, trx, sessionEntry('session.ended', request, principal, found.id))
-      })
+      const secret = secretOf(request)
+      if (secret !== undefined) await endSession(deps, secret, actorOf(deps, request, null))
     },
-    signedOut: () => endedCookie(cookies.isSecure),
+    signedOut: () => endedCookie(isSecure),
   }
 }
 
