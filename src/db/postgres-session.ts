@@ -23,7 +23,8 @@ const silenceMs = 5_000
  * @throws DatabaseUnavailableError if PostgreSQL does not answer.
  */
 export async function openPostgresSession(config: ClientConfig): Promise<Session> {
-  const client = new Client({ ...config, query_timeout: silenceMs, statement_timeout: silenceMs })
+  // Without a time limit of the server, which a pooler does not take with a connection.
+  const client = new Client({ ...config, query_timeout: silenceMs })
   const lost = new AbortController()
   const end = (error: unknown) => {
     if (lost.signal.aborted) return

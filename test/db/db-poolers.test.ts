@@ -67,6 +67,14 @@ describe(`behind a pooler in session mode${reason}`, () => {
     expect(received).toBe(before)
   })
 
+  test.skipIf(missing)('a lock of a session ends with it', async () => {
+    const [one, two] = await Promise.all([database.openSession(), database.openSession()])
+    expect([await one.tryLock(7), await two.tryLock(7)]).toEqual([true, false])
+    await one.close()
+    await expect.poll(() => two.tryLock(7)).toBe(true)
+    await two.close()
+  })
+
   test.skipIf(missing)(
     'migrations that begin together wait for each other, and leave no lock',
     async () => {
