@@ -367,7 +367,9 @@ test.each(moved)(
   },
 )
 
-test('two live listings of one SKU are reported, and neither is changed', async () => {
+test('two live listings of one SKU are reported, and neither is changed', {
+  timeout: 60_000,
+}, async () => {
   const meli = await mercadolibre('A')
   meli.shop.publish('MLA9A2', 'A')
   await meli.bring(article('A', '10,00', '7'))
