@@ -104,7 +104,7 @@ type TakeRequest = {
   lengthMs: number
   /** The token of an owner that is known to be gone, so its deadline does not count. */
   gone?: number | undefined
-  /** Locks the new token before anybody can see it. */
+  /** Locks the new token before other processes can see it. */
   lock: (token: number) => Promise<boolean>
 }
 
