@@ -26,7 +26,7 @@ export async function openBusyShop(service: TestService): Promise<BusyShop> {
             name: 'web',
             type: 'http',
             request: { method: 'PUT', url: `${target.url}/articles/{pk}` },
-            retry: { attempts: 50, initial: '10m', max: '10m', jitter: 0 },
+            retry: { attempts: 50, initial: '1s', max: '1s', jitter: 0 },
             breaker: { failures: 3, within: '1m', openFor: '10m' },
           },
         ],

@@ -75,7 +75,7 @@ export function adviseCashier(
 ): CashierAdvice {
   const situation = situationOf(order, silentMs !== undefined)
   const message = filled(language, `cashier.${situation}`, {
-    for: lengthInWords(silentMs ?? 0, language),
+    for: silentMs === undefined ? undefined : lengthInWords(silentMs, language),
     paid: amountInWords(order.paid_cents, language),
     asked: amountInWords(order.amount_cents, language),
   })
