@@ -54,7 +54,11 @@ describe.skipIf(!postgresUrl)(
       service = await startTestService({ database })
       till = await openShop(service, 'acme', '1804')
       flowsDir = await mkdtemp(join(tmpdir(), 'tillbridge-health-'))
-      control = await openBothSides({ database, flowsDir, logger: createLogger('silent') })
+      const { encryptionKeys } = service
+      control = await openBothSides({
+        ...{ database, flowsDir, encryptionKeys },
+        logger: createLogger('silent'),
+      })
     })
     afterAll(async () => {
       await control.close()

@@ -4,6 +4,7 @@ import { loadConfig } from '../../src/app/config.ts'
 import { createFlowSide, type FlowSide, type FlowSideOptions } from '../../src/app/flow-side.ts'
 import { createPaymentSide, type PaymentSide } from '../../src/app/payment-side.ts'
 import type { Database } from '../../src/db/database.ts'
+import type { EncryptionKey } from '../../src/domain/encryption.ts'
 import { testSettings } from './test-settings.ts'
 
 export type BothSides = { service: PaymentSide; side: FlowSide; close(): Promise<void> }
@@ -20,6 +21,8 @@ export async function openBothSides(options: {
   sleep?: FlowSideOptions['sleep']
   /** Milliseconds by which the clock of the flow side is wrong. */
   aheadMs?: () => number
+  /** Of a service that has the database already. */
+  encryptionKeys?: EncryptionKey[]
 }): Promise<BothSides> {
   const { database, flowsDir, logger, sleep, aheadMs } = options
   const config = loadConfig({ ...testSettings, FLOWS_DIR: flowsDir })
@@ -29,8 +32,8 @@ export async function openBothSides(options: {
     config,
     publicUrl: nowhere,
     adminToken,
-    // The same for all processes on one database: what one has sealed the others must know.
-    encryptionKeys: [{ id: 'k1', key: Buffer.alloc(32, 1) }],
+    // The same for all processes on one database: each reads its audit key.
+    encryptionKeys: options.encryptionKeys ?? [{ id: 'k1', key: Buffer.alloc(32, 1) }],
     providerAccess: {
       apiUrl: nowhere,
       authUrl: nowhere,
