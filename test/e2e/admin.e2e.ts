@@ -97,7 +97,11 @@ const flowOfPath = (path: string) => path.split('/')[1] ?? ''
 function shaped(name: string, flow: Record<string, unknown>): Record<string, unknown> {
   const extra =
     name === 'resting'
-      ? { breaker: { failures: 2, within: '1m', openFor: '10m' }, concurrency: 1 }
+      ? {
+          breaker: { failures: 2, within: '1m', openFor: '10m' },
+          concurrency: 1,
+          retry: { attempts: 50, initial: '1s', max: '1s', jitter: 0 },
+        }
       : name === 'told'
         ? { filter: '$not($exists(hidden))', delete: { url: `${target.url}/told/{pk}` } }
         : name === 'emptied'
