@@ -23,7 +23,10 @@ export function connectAddress(client) {
 /** Makes the link with which the owner of an account connects it, and shows it until it is stored. */
 export async function invite(app, client) {
   const made = await app.api.post('/admin/invitations', { body: { client } })
-  keep(app, { kind: 'link', client: made.client, value: made.url, until: made.expires_at })
+  keep(app, {
+    ...{ kind: 'link', client: made.client, id: made.id },
+    ...{ value: made.url, until: made.expires_at },
+  })
   app.reload()
 }
 
@@ -49,7 +52,7 @@ export function askRevokeInvitation(app, { id, client }) {
     danger: true,
     async run() {
       await app.api.delete(`/admin/invitations/${id}`)
-      const link = keptBy(app).find((one) => one.kind === 'link' && one.value.includes(id))
+      const link = keptBy(app).find((one) => one.kind === 'link' && one.id === id)
       if (link) letGo(app, link)
       toast(t('invite.revoked'))
       app.reload()

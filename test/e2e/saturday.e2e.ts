@@ -85,11 +85,11 @@ const wrong = [
   {
     place: /articles → web/,
     en: [
-      /sending is suspended.*Pending deliveries: 40\. Next attempt in \d+ minutes/,
+      /sending is suspended.*Pending deliveries: 40\.( Next attempt in \d+ \w+\.)? Check/,
       'Open the flow',
     ],
     es: [
-      /envío suspendido.*Envíos pendientes: 40\. Próximo intento en \d+ minutos/,
+      /envío suspendido.*Envíos pendientes: 40\.( Próximo intento en \d+ \w+\.)? Revisá/,
       'Ver el flujo',
     ],
   },
