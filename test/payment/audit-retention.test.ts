@@ -128,7 +128,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
 
   const tampering: [what: string, at: number, reason: string, work: (trx: Trx) => unknown][] = [
     [
-      'the start is moved beyond entries that somebody deleted',
+      'the start is moved beyond entries that were deleted by hand',
       11,
       'the head of the log was changed',
       async (trx) => {

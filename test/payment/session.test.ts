@@ -266,7 +266,7 @@ test('T55: a cookie that was altered, or made of what the database has, is no se
   expect((await byCookie(among, '/session')).json().valid).toBe(true)
 })
 
-test('a session that somebody writes into the database without the ADMIN_TOKEN is no session', async () => {
+test('a session that is written into the database without the ADMIN_TOKEN is no session', async () => {
   const now = service.clock.now()
   const secret = 'A'.repeat(43)
   await service.database.db
