@@ -199,7 +199,6 @@ function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Lead
   const openSession = async (): Promise<Session> => {
     const opened = await deps.database.openSession()
     opened.lost.addEventListener('abort', () => {
-      if (session === opened) session = undefined
       if (leading?.own.session !== opened) return
       end('the connection of the leader was lost')
       if (!stopped) tick()
@@ -239,7 +238,7 @@ function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Lead
   const once = async () => {
     if (leading) await renew(leading)
     if (leading || stopped) return
-    session ??= await openSession()
+    if (!session || session.lost.aborted) session = await openSession()
     await take(session)
   }
 

@@ -14,7 +14,7 @@ const proofMs = 500
 let database: Database
 let nowMs = Date.now()
 const now = () => new Date(nowMs)
-let opened: Leader[] = []
+let leaders: Leader[] = []
 
 /** Locks of the token of a lease, by the session that has it. */
 const locks = new Map<number, Session>()
@@ -66,8 +66,8 @@ beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
 })
 afterEach(async () => {
-  for (const leader of opened) await leader.stop()
-  opened = []
+  for (const leader of leaders) await leader.stop()
+  leaders = []
   sessions = []
   locks.clear()
   vi.useRealTimers()
@@ -83,7 +83,7 @@ function open(processId: string, onBegin = () => {}, own = database): Leader {
     leaseMs,
   })
   leader.follow(onBegin)
-  opened.push(leader)
+  leaders.push(leader)
   void leader.start()
   return leader
 }
@@ -240,7 +240,7 @@ test('a crashed leader is followed within 10 s, and one that stops at once', asy
       processId,
     }),
   ) as [Leader, Leader, Leader]
-  opened.push(crashed, next, last)
+  leaders.push(crashed, next, last)
   await crashed.start()
   await until(() => crashed.current())
   await Promise.all([next.start(), last.start()])
@@ -300,6 +300,26 @@ test('a process whose connection is cut leads again by a new one, unless another
   expect(signal.aborted).toBe(true)
   await until(() => leader.current())
   expect([await tokenOf(), sessions.length]).toEqual([2, 2])
+})
+
+test('a process leads though its first connection ended while it was opened', async () => {
+  let opened = 0
+  const leader = createLeader({
+    database: {
+      ...database,
+      openSession: async () => {
+        const session = await openSessionOn(database.db)
+        opened += 1
+        if (opened === 1) sessions.at(-1)?.cut()
+        return session
+      },
+    },
+    ...{ now, processId: 'one', log: memoryLog(), leaseMs },
+  })
+  leaders.push(leader)
+  void leader.start()
+  await untilAttempt(() => leader.current())
+  expect(opened).toBe(2)
 })
 
 test('a process that takes a lease over begins when no earlier permit can be valid, whatever the clock shows', async () => {
