@@ -164,7 +164,7 @@ test.each(Object.entries(requests))(
 test.each(Object.entries(requests))(
   'so it does when the flow is changed to delete nothing while its delete waits: %s',
   async (_, destination) => {
-    const shopOfFlow = destination(`${target.url}/no-deletes`)
+    const shopOfFlow = destination(`${target.url}/no-deletes-${serial}`)
     const name = await startFlow(() => shopOfFlow)
     await bring(name, article('1', 'A'), article('2', 'B'))
     await flows.call('POST', '/sending/stop')
