@@ -21,7 +21,14 @@ import {
   listFleetStates,
   writeFleetChanges,
 } from '../repositories/fleet/fleet-states.ts'
-import { acquireLease, isLeaseOf, releaseLease } from '../repositories/leases.ts'
+import {
+  keepLease,
+  type LeaseToken,
+  leaseMs,
+  releaseLease,
+  renewLease,
+  takeLease,
+} from '../repositories/leases.ts'
 import { concernsBox } from './box-health.ts'
 import { deriveHealth } from './fleet-health.ts'
 import {
@@ -91,6 +98,7 @@ export function createFleet(deps: FleetDeps): Fleet {
   let pageOfFlows: string | undefined
   let flows: (() => Promise<readonly FlowSeen[]>) | undefined
   let troubles = new Map<string, Health>()
+  let held: LeaseToken | undefined
   let deletedAt = Number.NEGATIVE_INFINITY
 
   const derive = async (client?: ClientName) => {
@@ -111,8 +119,14 @@ export function createFleet(deps: FleetDeps): Fleet {
     )
   }
 
-  const keepChanges = async (trx: Trx, health: FleetHealth, token: number) => {
-    if (!(await isLeaseOf(trx, { name: lease, owner: deps.processId, token }))) return undefined
+  const holdLease = async (): Promise<LeaseToken | undefined> => {
+    if (held && (await renewLease(db, held, { now: now(), lengthMs: leaseMs }))) return held
+    held = await takeLease(database, { name: lease, owner: deps.processId, now: now() })
+    return held
+  }
+
+  const keepChanges = async (trx: Trx, health: FleetHealth, own: LeaseToken) => {
+    if (!(await keepLease(trx, own))) return undefined
     const known = await listFleetStates(trx)
     const changes = findChanges(known, health, { hasFlows: flows !== undefined })
     await writeFleetChanges(trx, changes)
@@ -120,14 +134,13 @@ export function createFleet(deps: FleetDeps): Fleet {
   }
 
   const tick = async () => {
-    const request = { name: lease, owner: deps.processId, now: now() }
-    const token = await acquireLease(db, request)
-    if (token === undefined) {
+    const own = await holdLease()
+    if (!own) {
       remember(await listFleetStates(db))
       return false
     }
     const health = await derive()
-    const changes = await database.transaction((trx) => keepChanges(trx, health, token))
+    const changes = await database.transaction((trx) => keepChanges(trx, health, own))
     if (changes === undefined) return false
     for (const { kind, scope, name, from_state, state, cause } of changes) {
       // A first observation is not a change.
@@ -153,7 +166,8 @@ export function createFleet(deps: FleetDeps): Fleet {
     run: tick,
     async finish() {
       await observations.flush()
-      await releaseLease(db, { name: lease, owner: deps.processId }).catch((error) =>
+      if (!held) return
+      await releaseLease(db, held).catch((error) =>
         deps.log.warn({ err: error, lease }, 'lease not released; it expires'),
       )
     },

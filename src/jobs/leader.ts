@@ -109,8 +109,8 @@ function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Lead
   let timer: NodeJS.Timeout | undefined
   let listening: Promise<() => Promise<void>> | undefined
   let stopped = false
-  /** Whether the latest check gave us the lease, even if no term began. */
-  let isOurs = false
+  /** The token of the lease that the latest check gave us, even if no term began. */
+  let ours: number | undefined
   let checking: Promise<void> | undefined
   /** The last seen mark of another process's lease, and since when. */
   let seen = { mark: '', sinceMs: 0 }
@@ -187,10 +187,12 @@ function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Lead
   const renew = async (before: Leading) => {
     const askedMs = performance.now()
     const lease = { name, owner, token: before.own.token }
-    isOurs = await renewLease(before.own.session.db, lease, { now: deps.now(), lengthMs: leaseMs })
+    const times = { now: deps.now(), lengthMs: leaseMs }
+    const isRenewed = await renewLease(before.own.session.db, lease, times)
+    ours = isRenewed ? lease.token : undefined
     if (leading !== before) return
     // Another process may have led in between.
-    if (!isOurs) return end('the leader lease was lost')
+    if (!isRenewed) return end('the leader lease was lost')
     before.untilMs = askedMs + leaseMs
     // A check that was requested later may have been answered earlier.
     before.own.provenMs = Math.max(before.own.provenMs, askedMs)
@@ -226,11 +228,14 @@ function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Lead
     const { isAlive, gone } = await findLeader(on)
     if (isAlive) return
     const askedMs = performance.now()
-    const request = { name, owner, now: deps.now(), lengthMs: leaseMs, gone, lock: on.tryLock }
-    const taken = await takeLease(deps.database, request, async (trx, before) => {
-      if (before.token === gone) await releasePollLeases(trx, before.owner)
+    const taken = await takeLease(deps.database, {
+      ...{ name, owner, now: deps.now(), lengthMs: leaseMs, lock: on.tryLock },
+      isGone: (before) => before.owner === owner || before.token === gone,
+      alsoWrite: async (trx, before) => {
+        if (before.token === gone) await releasePollLeases(trx, before.owner)
+      },
     })
-    isOurs = taken !== undefined
+    ours = taken?.token
     if (!taken || stopped || on.lost.aborted) return
     begin(on, taken.token, askedMs, taken.isFree ? 0 : proofMs)
   }
@@ -280,10 +285,11 @@ function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Lead
       await checking
       end('the work was stopped')
       await session?.close()
-      if (!isOurs) return
-      isOurs = false
+      if (ours === undefined) return
+      const token = ours
+      ours = undefined
       try {
-        await releaseLease(deps.database.db, { name, owner })
+        await releaseLease(deps.database.db, { name, owner, token })
         deps.database.announce(channel, '')
       } catch (error) {
         deps.log.warn({ err: error, lease: name }, 'leader lease not released; it expires')

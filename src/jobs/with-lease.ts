@@ -1,5 +1,12 @@
 import type { Database, Trx } from '../db/database.ts'
-import { acquireLease, holdsLease, leaseMs, releaseLease } from '../repositories/leases.ts'
+import {
+  keepLease,
+  type LeaseToken,
+  leaseMs,
+  releaseLease,
+  renewLease,
+  takeLease,
+} from '../repositories/leases.ts'
 
 export type LeaseDeps = {
   database: Database
@@ -10,7 +17,7 @@ export type LeaseDeps = {
 }
 
 /** A lease that this process has. `signal` aborts when a renewal failed, because another process may start then. */
-export type HeldLease = { name: string; token: number; signal: AbortSignal }
+export type HeldLease = LeaseToken & { signal: AbortSignal }
 
 /** Another process has taken the lease. Nothing more may be written. */
 export class LeaseLostError extends Error {
@@ -25,48 +32,44 @@ export class LeaseLostError extends Error {
  * nothing.
  */
 export async function underLease<T>(
-  { database, now }: Pick<LeaseDeps, 'database' | 'now'>,
+  { database }: Pick<LeaseDeps, 'database'>,
   lease: HeldLease,
   work: (trx: Trx) => Promise<T>,
 ): Promise<T> {
   if (lease.signal.aborted) throw new LeaseLostError()
   return await database.transaction(async (trx) => {
     const done = await work(trx)
-    // Last, because the row stays locked until the commit, and another batch and the next renewal need it.
-    if (!(await holdsLease(trx, { ...lease, now: now() }))) throw new LeaseLostError()
+    // Last, because whoever takes the lease waits from here until the commit.
+    if (!(await keepLease(trx, lease))) throw new LeaseLostError()
     return done
   })
 }
 
 /**
- * Runs `work` while no other process runs work of the same name. Returns `undefined` at once if another process has
- * the lease. The lease lasts `lengthMs` and is renewed every third of that.
+ * Runs `work` while nothing else runs under the lease of this name, in any process. Returns `undefined` at once if it is
+ * taken. The lease lasts `lengthMs` and is renewed every third of that.
  */
 export async function withLease<T>(
-  deps: LeaseDeps,
+  { database, now, processId: owner, log }: LeaseDeps,
   name: string,
   work: (lease: HeldLease) => Promise<T>,
   lengthMs = leaseMs,
 ): Promise<{ result: T } | undefined> {
-  const { db } = deps.database
-  const lease = () => ({ name, owner: deps.processId, now: deps.now(), lengthMs })
-  const token = await acquireLease(db, lease())
-  if (token === undefined) return undefined
+  const lease = await takeLease(database, { name, owner, now: now(), lengthMs })
+  if (!lease) return undefined
   const lost = new AbortController()
   const renewal = setInterval(() => {
-    acquireLease(db, lease()).then(
-      (renewed) => {
-        if (renewed !== token) lost.abort()
-      },
+    renewLease(database.db, lease, { now: now(), lengthMs }).then(
+      (isRenewed) => isRenewed || lost.abort(),
       () => lost.abort(),
     )
   }, lengthMs / 3)
   try {
-    return { result: await work({ name, token, signal: lost.signal }) }
+    return { result: await work({ ...lease, signal: lost.signal }) }
   } finally {
     clearInterval(renewal)
-    await releaseLease(db, { name, owner: deps.processId }).catch((error) =>
-      deps.log.warn({ err: error, lease: name }, 'lease not released; it expires'),
+    await releaseLease(database.db, lease).catch((error) =>
+      log.warn({ err: error, lease: name }, 'lease not released; it expires'),
     )
   }
 }

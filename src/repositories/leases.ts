@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database, Db, Trx } from '../db/database.ts'
-import { columnHasCome, hasCome } from './due-work.ts'
+import { hasCome } from './due-work.ts'
 
 /** The longest time that a dead process can delay the others. */
 export const leaseMs = 10_000
@@ -10,36 +10,6 @@ const furthestMs = (lengthMs: number) => 2 * lengthMs
 
 /** The owner of a lease, and its fencing token. */
 export type LeaseToken = { name: string; owner: string; token: number }
-
-/**
- * Takes the lease when it is free, expired or already ours, for `lengthMs` (`leaseMs` when absent). Returns its fencing
- * token, which grows with each new owner, or undefined while another owner has it. `now` is the database's time, the
- * same for all processes.
- */
-export async function acquireLease(
-  db: Db,
-  lease: { name: string; owner: string; now: Date; lengthMs?: number },
-): Promise<number | undefined> {
-  const { now, lengthMs = leaseMs } = lease
-  const deadline = new Date(now.getTime() + lengthMs)
-  const isOver = columnHasCome('leases.deadline', now, furthestMs(lengthMs))
-  const row = await db
-    .insertInto('leases')
-    .values({ name: lease.name, owner: lease.owner, deadline, token: 1 })
-    .onConflict((conflict) =>
-      conflict
-        .column('name')
-        .doUpdateSet({
-          owner: lease.owner,
-          deadline,
-          token: sql<number>`leases.token + case when leases.owner = ${lease.owner} and not ${isOver} then 0 else 1 end`,
-        })
-        .where((eb) => eb.or([isOver, eb('leases.owner', '=', lease.owner)])),
-    )
-    .returning('token')
-    .executeTakeFirst()
-  return row?.token
-}
 
 /** Whether the lease still has this token: no owner has taken it since, whatever the clock says. */
 export async function isLeaseOf(db: Db, lease: LeaseToken): Promise<boolean> {
@@ -78,73 +48,68 @@ export async function keepLease(trx: Trx, lease: LeaseToken): Promise<boolean> {
   return row !== undefined
 }
 
-/** Whether the lease is valid under this token now. Locks it until the transaction ends. */
-export async function holdsLease(
-  trx: Trx,
-  lease: { name: string; token: number; now: Date },
-): Promise<boolean> {
-  const row = await trx
-    .selectFrom('leases')
-    .select('token')
-    .where('name', '=', lease.name)
-    .where('token', '=', lease.token)
-    .where('deadline', '>', lease.now)
-    .forUpdate()
-    .executeTakeFirst()
-  return row !== undefined
-}
-
 /** The state of a lease before it was taken. */
 type Before = { owner: string; token: number; deadline: Date }
+
+/** `isFree`: it had no owner, or the same one, so no old proof is in use. */
+type TakenLease = LeaseToken & { isFree: boolean }
 
 type TakeRequest = {
   name: string
   owner: string
   now: Date
-  lengthMs: number
-  /** The token of an owner that is known to be gone, so its deadline does not count. */
-  gone?: number | undefined
+  lengthMs?: number
+  /** Whether the owner is known to be gone, so its deadline does not count. */
+  isGone?: (before: Before) => boolean
   /** Locks the new token before other processes can see it. */
-  lock: (token: number) => Promise<boolean>
+  lock?: (token: number) => Promise<boolean>
+  /** What else is written when the lease is taken. */
+  alsoWrite?: (trx: Trx, before: Before) => Promise<void>
 }
 
 /**
- * Like acquireLease, for leases that statements check by `keepLease` or `leaseCondition`. It waits for such
- * statements, and each owner gets a new token. `isFree`: the lease had no owner, so no old proof is in use.
+ * Takes the lease when it is free or expired, for `lengthMs` (`leaseMs` when absent). It waits for statements that have
+ * checked it by `keepLease` or `leaseCondition`. Its fencing token grows each time. Returns undefined while it is taken.
+ * `now` is the database's time, the same for all processes.
  */
 export async function takeLease(
   database: Pick<Database, 'transaction'>,
-  { name, owner, now, lengthMs, gone, lock }: TakeRequest,
-  alsoWrite: (trx: Trx, before: Before) => Promise<void>,
-): Promise<{ token: number; isFree: boolean } | undefined> {
-  const isTaken = (before: Before) =>
-    before.owner !== owner &&
-    before.token !== gone &&
-    !hasCome(before.deadline, now, furthestMs(lengthMs))
+  { name, owner, now, lengthMs = leaseMs, isGone, lock, alsoWrite }: TakeRequest,
+): Promise<TakenLease | undefined> {
   return await database.transaction(async (trx) => {
-    await trx
-      .insertInto('leases')
-      .values({ name, owner: '', deadline: new Date(0), token: 0 })
-      .onConflict((conflict) => conflict.column('name').doNothing())
-      .execute()
-    const before = await trx
-      .selectFrom('leases')
-      .select(['owner', 'token', 'deadline'])
-      .where('name', '=', name)
-      .forUpdate()
-      .executeTakeFirstOrThrow()
-    if (isTaken(before)) return undefined
+    const before = (await lockLease(trx, name)) ?? (await insertLease(trx, name))
+    if (!hasCome(before.deadline, now, furthestMs(lengthMs)) && !isGone?.(before)) return undefined
     const token = before.token + 1
-    if (!(await lock(token))) return undefined
-    await alsoWrite(trx, before)
+    if (lock && !(await lock(token))) return undefined
+    await alsoWrite?.(trx, before)
     const deadline = new Date(now.getTime() + lengthMs)
     await trx
       .updateTable('leases')
       .set({ owner, token, deadline, in_hand: 0 })
       .where('name', '=', name)
       .execute()
-    return { token, isFree: before.owner === owner || before.deadline.getTime() === 0 }
+    const isFree = before.owner === owner || before.deadline.getTime() === 0
+    return { name, owner, token, isFree }
   })
+}
+
+function lockLease(trx: Trx, name: string): Promise<Before | undefined> {
+  return trx
+    .selectFrom('leases')
+    .select(['owner', 'token', 'deadline'])
+    .where('name', '=', name)
+    .forUpdate()
+    .executeTakeFirst()
+}
+
+async function insertLease(trx: Trx, name: string): Promise<Before> {
+  await trx
+    .insertInto('leases')
+    .values({ name, owner: '', deadline: new Date(0), token: 0 })
+    // Another process may have inserted it at the same moment.
+    .onConflict((conflict) => conflict.column('name').doNothing())
+    .execute()
+  return (await lockLease(trx, name)) as Before
 }
 
 /**
@@ -183,12 +148,13 @@ export async function findOwner(
 }
 
 /** Releases the lease, if it is still ours. The row stays: its token must never decrease. */
-export async function releaseLease(db: Db, lease: { name: string; owner: string }): Promise<void> {
+export async function releaseLease(db: Db, lease: LeaseToken): Promise<void> {
   await db
     .updateTable('leases')
     // Not the present moment, which would be in the future after the clock is set back.
     .set({ deadline: new Date(0) })
     .where('name', '=', lease.name)
     .where('owner', '=', lease.owner)
+    .where('token', '=', lease.token)
     .execute()
 }

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { createTableMaintenance } from '../../src/jobs/table-maintenance-job.ts'
-import { acquireLease } from '../../src/repositories/leases.ts'
+import { takeLease } from '../../src/repositories/leases.ts'
 import { needsPostgres, openPostgresClone, postgresUrl } from '../support/database.ts'
 
 let database: Database
@@ -61,7 +61,7 @@ test.skipIf(!postgresUrl)(
     await addItems('g', 5_000)
     await settle()
     expect(
-      await acquireLease(database.db, { name: 'table-care', owner: 'b', now: now() }),
+      await takeLease(database, { name: 'table-care', owner: 'b', now: now() }),
     ).toBeDefined()
     expect(await careOf('a').maintain()).toEqual([])
     expect(await counted('flow_items')).toBe(-1)

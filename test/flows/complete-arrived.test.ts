@@ -7,7 +7,7 @@ import type { Outcome } from '../../src/flows/deliver/retry-rules.ts'
 import { type Fence, type ItemOutcome, saveGroup } from '../../src/flows/deliver/save-outcomes.ts'
 import { LeaseLostError } from '../../src/jobs/with-lease.ts'
 import { recordChanges } from '../../src/repositories/flows/deliveries.ts'
-import { acquireLease, keepLease, type LeaseToken } from '../../src/repositories/leases.ts'
+import { keepLease, type LeaseToken, takeLease } from '../../src/repositories/leases.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { pgliteTemplate } from '../support/pglite-template.ts'
 
@@ -39,8 +39,8 @@ async function owe(pks: readonly string[], version = 1) {
     )
   }
   const name = `leader-of-${flow}`
-  const token = (await acquireLease(database.db, { name, owner, now: at })) as number
-  return { target, lease: { name, owner, token } }
+  const lease = (await takeLease(database, { name, owner, now: at })) as LeaseToken
+  return { target, lease }
 }
 
 const fenceOf = (lease: LeaseToken): Fence => ({
@@ -121,7 +121,7 @@ test('groups of one item use a generic plan, since planning takes as long as all
 
 test('T50: of what is in hand when another process leads nothing is written, whatever its outcome', async () => {
   const { target, lease } = await owe(['a', 'b'])
-  await acquireLease(database.db, {
+  await takeLease(database, {
     name: lease.name,
     owner: 'two',
     now: new Date(at.getTime() + 60_000),

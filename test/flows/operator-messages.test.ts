@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { flowSchema } from '../../src/flows/definition/schema.ts'
 import { judgeSqlError } from '../../src/flows/destinations/sql-errors.ts'
-import { acquireLease, releaseLease } from '../../src/repositories/leases.ts'
+import { type LeaseToken, releaseLease, takeLease } from '../../src/repositories/leases.ts'
 import { sentenceOf } from '../../src/texts/reason.ts'
 import {
   patientFlow,
@@ -106,15 +106,15 @@ test('a sync during a long poll does not wait for its end; the next poll serves 
 })
 
 test('nor does it wait for a poll of another process', async () => {
-  const { db } = flows.service.database
-  const lease = { name: 'flow:far', owner: 'another process' }
-  await acquireLease(db, { ...lease, now: flows.service.clock.now() })
+  const { database, clock } = flows.service
+  const owner = 'another process'
+  const lease = await takeLease(database, { name: 'flow:far', owner, now: clock.now() })
   const asked = await flows.call('POST', '/sync/far?force=true')
   expect([asked.statusCode, asked.json()]).toEqual([
     200,
     { name: 'far', changes: 0, skipped: 'polling' },
   ])
-  await releaseLease(db, lease)
+  await releaseLease(database.db, lease as LeaseToken)
   await vi.waitFor(async () => {
     expect((await flows.call('GET', '/metrics')).json().far.totalRuns).toBe(1)
   }, 20_000)

@@ -17,7 +17,7 @@ import {
 } from '../../src/repositories/flows/deliveries.ts'
 import { deleteFinished } from '../../src/repositories/flows/finished-deliveries.ts'
 import { notePendingDeletes } from '../../src/repositories/flows/pending-deletes.ts'
-import { acquireLease, keepLease, type LeaseToken } from '../../src/repositories/leases.ts'
+import { keepLease, type LeaseToken, takeLease } from '../../src/repositories/leases.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { countStatements } from '../support/statements.ts'
 
@@ -38,8 +38,7 @@ async function open() {
   const target: Target = { flow: `flow-${randomUUID()}`, destination: 'web', keepsHistory: true }
   const name = `leader-of-${target.flow}`
   const owner = 'one'
-  const token = (await acquireLease(database.db, { name, owner, now: at })) as number
-  const lease: LeaseToken = { name, owner, token }
+  const lease = (await takeLease(database, { name, owner, now: at })) as LeaseToken
   const fence: Fence = { proof: () => lease, holds: (trx) => keepLease(trx, lease) }
   const change = (more: Partial<DeliveryChange> = {}) =>
     database.transaction((trx) =>

@@ -45,11 +45,11 @@ async function forget(poll: TestPoll, onPiece: (end: AbortController) => Promise
   const lost = new AbortController()
   const name = `flow:${poll.name}`
   const lease = { database, now, processId: 'test', log: silentLog }
-  await withLease(lease, name, async ({ token }) =>
+  await withLease(lease, name, async (own) =>
     forgetItems(
       { database: pieces, now },
       poll.name,
-      { name, token, signal: lost.signal },
+      { ...own, signal: lost.signal },
       await requireFlowState(database.db, poll.name),
       limit,
     ),

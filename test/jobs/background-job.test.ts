@@ -5,7 +5,7 @@ import {
   type BackgroundJobOptions,
   createBackgroundJob,
 } from '../../src/jobs/background-job.ts'
-import { acquireLease, releaseLease } from '../../src/repositories/leases.ts'
+import { type LeaseToken, releaseLease, takeLease } from '../../src/repositories/leases.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { findLease } from '../support/leases.ts'
 
@@ -297,13 +297,13 @@ test('a job with a lease runs in one process at a time, and releases the lease a
       return 'run'
     },
   })
-  await acquireLease(database.db, { ...theirs, now: now() })
+  const taken = await takeLease(database, { ...theirs, now: now() })
   expect(await job.once()).toBeUndefined()
   job.start()
   await expect.poll(() => waits.length).toBe(1)
   expect([leases.length, logged.length]).toEqual([0, 0])
 
-  await releaseLease(database.db, theirs)
+  await releaseLease(database.db, taken as LeaseToken)
   job.wake()
   await expect.poll(() => leases).toEqual([true])
   await expect.poll(() => waits.length).toBe(1)

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import type { Database, Db, Session } from '../../src/db/database.ts'
 import { createLeader, type Leader, type Term } from '../../src/jobs/leader.ts'
 import { leaderLease as name, pollLease } from '../../src/repositories/flows/leader-lease.ts'
-import { acquireLease, releaseLease } from '../../src/repositories/leases.ts'
+import { releaseLease, takeLease } from '../../src/repositories/leases.ts'
 import { memoryLog } from '../flows/deliver-support.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { findLease } from '../support/leases.ts'
@@ -45,7 +45,7 @@ function openSessionOn(db: Db): Promise<Session> {
 /** Another process takes the lease, with its lock. */
 async function takeAsOther(): Promise<number | undefined> {
   const lease = { name, owner: 'other', now: now(), lengthMs: leaseMs }
-  const token = await acquireLease(database.db, lease)
+  const token = (await takeLease(database, lease))?.token
   const session = await openSessionOn(database.db)
   if (token !== undefined) locks.set(token, session)
   return token
@@ -163,10 +163,10 @@ test('T50: a suspended process whose lease another one took loses its term', asy
   expect(signal.reason).toMatchObject({ message: 'the leader lease was lost' })
   expect([suspended.current(), begun]).toEqual([undefined, 1])
   // It can neither release nor renew the lease of another process.
-  await releaseLease(database.db, { name, owner: 'suspended' })
+  await releaseLease(database.db, { name, owner: 'suspended', token: 1 })
   expect(await findLease(database.db, name, now())).toEqual({ token: 2, hasOwner: true })
   // Its next term has a new token.
-  await releaseLease(database.db, { name, owner: 'other' })
+  await releaseLease(database.db, { name, owner: 'other', token: 2 })
   await untilAttempt(() => suspended.current())
   expect([begun, await tokenOf()]).toEqual([2, 3])
 })
@@ -175,9 +175,9 @@ test('T50: a process that loses the lease in a transaction takes a free one at o
   const leader = open('one')
   await until(() => leader.current())
   const term = leader.current() as Term
-  await releaseLease(database.db, { name, owner: 'one' })
-  await acquireLease(database.db, { name, owner: 'other', now: now(), lengthMs: leaseMs })
-  await releaseLease(database.db, { name, owner: 'other' })
+  await releaseLease(database.db, { name, owner: 'one', token: 1 })
+  await takeLease(database, { name, owner: 'other', now: now(), lengthMs: leaseMs })
+  await releaseLease(database.db, { name, owner: 'other', token: 2 })
   expect(await database.transaction((trx) => term.holds(trx))).toBe(false)
   expect(term.signal.aborted).toBe(true)
   // The clocks stand still, so no later check can cause it.
@@ -267,8 +267,8 @@ test('a leader whose connection has ended is followed long before the deadline, 
   const { database: failing, isAway } = cuttable()
   const first = open('one', () => {}, failing)
   await until(() => first.current())
-  await acquireLease(database.db, { ...poll, owner: 'one', now: now() })
-  await acquireLease(database.db, { ...poll, name: 'oauth:acme', owner: 'one', now: now() })
+  await takeLease(database, { ...poll, owner: 'one', now: now() })
+  await takeLease(database, { ...poll, name: 'oauth:acme', owner: 'one', now: now() })
   const { signal } = first.current() as Term
   const [own] = sessions
   const second = open('two')

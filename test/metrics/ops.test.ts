@@ -14,7 +14,7 @@ import { openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
 import { unreadableStatus } from '../../src/domain/provider-payment.ts'
-import { acquireLease, releaseLease } from '../../src/repositories/leases.ts'
+import { type LeaseToken, releaseLease, takeLease } from '../../src/repositories/leases.ts'
 import { lastRemoval, rememberBackup, rememberRemoval } from '../../src/repositories/settings.ts'
 import { typeCharge } from '../closings/shop-day.ts'
 import { openCluster } from '../faults/postgres-cluster.ts'
@@ -401,16 +401,19 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
     }),
   async TillbridgeNotPolled() {
     const { db } = service.database
-    const lease = { name: 'flow:sound', owner: 'a process that hangs' }
+    let lease: LeaseToken | undefined
     const scrapes = await watch(async () => {
       await flows.write('sound.json', '[]')
       await flows.call('POST', '/sync/sound?force=true')
       await db.deleteFrom('flow_pause').execute()
       // Else the flow would be polled before the scrape.
-      await acquireLease(db, { ...lease, now: later(3 * 3_600_000) })
+      lease = await takeLease(service.database, {
+        ...{ name: 'flow:sound', owner: 'a process that hangs' },
+        now: later(3 * 3_600_000),
+      })
       service.clock.advance(3 * 3_600_000)
     })
-    await releaseLease(db, lease)
+    await releaseLease(db, lease as unknown as LeaseToken)
     return scrapes
   },
 }

@@ -7,7 +7,7 @@ import { nextCheck } from '../../src/payments/orders/check-and-retry-times.ts'
 import { createForeignOrders } from '../../src/payments/orders/foreign-orders.ts'
 import { ProviderError } from '../../src/provider/provider.ts'
 import { furthestMs } from '../../src/repositories/due-work.ts'
-import { acquireLease, leaseMs, releaseLease } from '../../src/repositories/leases.ts'
+import { type LeaseToken, leaseMs, releaseLease, takeLease } from '../../src/repositories/leases.ts'
 import {
   clearFaults,
   creation,
@@ -178,22 +178,21 @@ test('a clock that is set back during a request does not extend its deadline', a
 
 test('a lease from before the clock was set back can be taken, also after it was released', async () => {
   const before = new Date((await service.database.clockMs()) + hourMs)
-  const { db } = service.database
+  const take = (name: string, owner: string, now: Date) =>
+    takeLease(service.database, { name, owner, now })
   for (const isGivenBack of [false, true]) {
     const name = `set back ${isGivenBack}`
-    const first = await acquireLease(db, { name, owner: 'one', now: before })
-    if (isGivenBack) await releaseLease(db, { name, owner: 'one' })
-    const token = await acquireLease(db, { name, owner: 'two', now: service.deps.now() })
-    expect(token).toBe((first ?? 0) + 1)
+    const first = (await take(name, 'one', before)) as LeaseToken
+    if (isGivenBack) await releaseLease(service.database.db, first)
+    const second = await take(name, 'two', service.deps.now())
+    expect(second?.token).toBe(first.token + 1)
   }
-  const [name, now] = ['taken', service.deps.now()]
-  await acquireLease(db, { name, owner: 'one', now })
-  expect(await acquireLease(db, { name, owner: 'two', now })).toBeUndefined()
+  const now = service.deps.now()
+  await take('taken', 'one', now)
+  expect(await take('taken', 'two', now)).toBeUndefined()
   const almostOver = new Date(now.getTime() + leaseMs - 1)
-  expect(await acquireLease(db, { name, owner: 'two', now: almostOver })).toBeUndefined()
-  expect(
-    await acquireLease(db, { name, owner: 'two', now: new Date(now.getTime() + leaseMs) }),
-  ).toBe(2)
+  expect(await take('taken', 'two', almostOver)).toBeUndefined()
+  expect(await take('taken', 'two', new Date(now.getTime() + leaseMs))).toMatchObject({ token: 2 })
 })
 
 test('no status check is planned so far ahead that it looks like one from before the clock was set back', () => {

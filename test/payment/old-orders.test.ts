@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { acquireLease } from '../../src/repositories/leases.ts'
+import { takeLease } from '../../src/repositories/leases.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, charge, openShop, payByCard, readOrder, type Till } from '../support/till.ts'
 
@@ -66,8 +66,8 @@ test('the lease that a killed process leaves behind delays the deletion for seco
   const id = await pay('LEFT-1')
   await age(id, 401)
   service.clock.advance(3_600_000)
-  const { db } = service.database
-  await acquireLease(db, { name: 'housekeeping', owner: 'killed', now: service.clock.now() })
+  const { database, clock } = service
+  await takeLease(database, { name: 'housekeeping', owner: 'killed', now: clock.now() })
   await service.sweeper.sweepOnce()
   expect(await isThere(id)).toBe(true)
   service.clock.advance(16_000)
