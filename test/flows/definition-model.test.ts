@@ -33,8 +33,9 @@ import {
 } from '../../src/repositories/flows/flow-state.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { seedOfModel, timesAsMany } from '../support/rounds.ts'
-import { createService, down, invalid, leading, receiver, type Service } from './deliver-support.ts'
+import { down, invalid, receiver } from './deliver-support.ts'
 import { audit, silentLog } from './poll-support.ts'
+import { ended, follow, startProcess, type TestProcess } from './test-process.ts'
 
 /**
  * Random histories of a source, its definition, answers of the shop, crashes and operators, against a model of what the shop
@@ -42,17 +43,16 @@ import { audit, silentLog } from './poll-support.ts'
  * as the source has it, except for what an operator kept or forgot.
  */
 let database: Database
-let service: Service
+let own: TestProcess
 let serial = 0
 const now = () => new Date()
 
 beforeAll(async () => {
   database = await openTestDatabase()
-  service = createService(database, { leader: leading })
-  await service.start()
+  own = await startProcess(database)
 })
 afterAll(async () => {
-  await service.stop()
+  await own.service.stop()
   await database.close()
 })
 
@@ -123,6 +123,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('reset') }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('reset item'), id: anId }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('restart') }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('kill'), nth: fc.integer({ min: 1, max: 40 }) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('pause') }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('resume') }) },
 )
@@ -171,7 +172,6 @@ async function createWorld() {
     }
     return weather === 'lost' ? down : { ok: true }
   }
-  const shopReceiver = receiver(answer)
 
   const memory: Source = {
     async *scan() {
@@ -201,18 +201,34 @@ async function createWorld() {
     await updateFlowState(trx, name, { destination_forms: runtime.forms })
     await adoptIdentities(trx, name, runtime.identities)
   })
-  const deps = {
-    ...{ database, now, log: silentLog, enqueue: service.enqueue },
+  const deps = () => ({
+    ...{ database: own.database, now, log: silentLog, enqueue: own.service.enqueue },
     isOnFile: async () => true,
-    isDeletedBeside: service.isDeletedBeside,
-  }
+    isDeletedBeside: own.service.isDeletedBeside,
+  })
   const leased = <T>(work: (lease: Parameters<typeof pollOnce>[2]) => Promise<T>) =>
-    withLease({ database, now, processId: 'test', log: silentLog }, `flow:${name}`, work)
+    withLease(
+      { database: own.database, now, processId: 'test', log: silentLog },
+      `flow:${name}`,
+      work,
+    )
   const state = async () => questionState(runtime, await requireFlowState(database.db, name))
-  const open = () => service.run(runtime.flow, [shopReceiver])
+  const open = async () => {
+    const { service, database: mine } = own
+    const shopReceiver = receiver(async (job) => (mine.isDead() ? down : answer(job)))
+    await ended(own, service.run(runtime.flow, [shopReceiver]))
+  }
+  /** Follows a process that died. */
+  const revive = async () => {
+    if (!own.database.isDead()) return
+    isCalm = false
+    own = await follow(database, own)
+    await open()
+  }
   /** Until nothing is due, or what is due waits for an answer. */
   const idle = async () => {
     for (let waited = 0; waited < 3_000; waited += 1) {
+      await revive()
       const due = await database.db
         .selectFrom('deliveries')
         .select('pk')
@@ -228,9 +244,18 @@ async function createWorld() {
   }
   const poll = async () => {
     if (isPaused) return
-    await leased(async (lease) =>
-      pollOnce(deps, runtime, lease, await requireFlowState(database.db, name)),
+    const before = living
+    const isEnded = await ended(
+      own,
+      leased(async (lease) =>
+        pollOnce(deps(), runtime, lease, await requireFlowState(own.database.db, name)),
+      ),
     )
+    if (!isEnded) {
+      // What only this read found need not be stored.
+      living = new Set([...living].filter((sku) => before.has(sku)))
+      return idle()
+    }
     if ((await state()) === 'none') for (const sku of living) forgotten.delete(sku)
     if ((await state()) === 'none' && accepted !== shape) {
       accepted = shape
@@ -261,9 +286,11 @@ async function createWorld() {
     if (isForgetting) for (const sku of shop.keys()) if (!living.has(sku)) forgotten.add(sku)
     accepted = shape
     await database.transaction((trx) => storeAnswer(trx, name, { number, answer: how }))
-    await leased(async (lease) =>
-      applyAnswer(deps, runtime, lease, await requireFlowState(database.db, name)),
-    )
+    const apply = () =>
+      leased(async (lease) =>
+        applyAnswer(deps(), runtime, lease, await requireFlowState(own.database.db, name)),
+      )
+    while (!(await ended(own, apply()))) await revive()
     await open()
     await idle()
   }
@@ -344,6 +371,8 @@ async function createWorld() {
             'me',
           )
           return
+        case 'kill':
+          return own.database.dieAt(Number(one.nth))
         default:
           await open()
       }
@@ -351,6 +380,8 @@ async function createWorld() {
     /** All goes well at last, and everything is sent. */
     async end() {
       weather = 'fine'
+      own.database.dieAt(Number.POSITIVE_INFINITY)
+      await revive()
       isPaused = false
       await resumeFlows({ database, now, audit }, [name], 'me')
       await open()
@@ -358,7 +389,7 @@ async function createWorld() {
       for (let round = 0; round < 3; round += 1) {
         await poll()
         await reply('send')
-        await service.retry({ flow: name })
+        await own.service.retry({ flow: name })
         await idle()
       }
       const { factor, deletes } = shape
@@ -383,7 +414,7 @@ async function createWorld() {
         if (deletes && !read.has(sku) && !forgotten.has(sku))
           problems.push(`the dead ${sku} is there`)
       }
-      await service.closeAll()
+      await own.service.closeAll()
     },
   }
 }

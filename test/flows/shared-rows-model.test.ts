@@ -24,25 +24,25 @@ import {
 } from '../../src/repositories/flows/flow-state.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { seedOfModel, timesAsMany } from '../support/rounds.ts'
-import { createService, down, invalid, leading, receiver, type Service } from './deliver-support.ts'
+import { down, invalid, receiver } from './deliver-support.ts'
 import { audit, silentLog } from './poll-support.ts'
+import { ended, follow, startProcess, type TestProcess } from './test-process.ts'
 
 /**
  * Random histories of two flows that write columns of the same rows, against a model of the shop: no delete takes a row of an item
  * that a flow still has, what a flow has is there in the end, and what no flow has any more is gone.
  */
 let database: Database
-let service: Service
+let own: TestProcess
 let serial = 0
 const now = () => new Date()
 
 beforeAll(async () => {
   database = await openTestDatabase()
-  service = createService(database, { leader: leading })
-  await service.start()
+  own = await startProcess(database)
 })
 afterAll(async () => {
-  await service.stop()
+  await own.service.stop()
   await database.close()
 })
 
@@ -97,6 +97,10 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('resume'), of: which }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('restart'), of: which }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('try'), of: which }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('kill'), nth: fc.integer({ min: 1, max: 40 }) }),
+  },
   {
     weight: 2,
     arbitrary: fc.record({
@@ -186,6 +190,8 @@ async function createWorld({ secondDeletes, folds }: Rules) {
         const before = [...shop.values()].find(({ items }) => items.has(item))
         const row = shop.get(rowKey(sku)) ?? { values: new Map(), items: new Set(), isLeft: false }
         const isMoved = was !== undefined && was !== rowKey(sku)
+        // Nobody knows whether the process lives until it has stored this answer.
+        if (isMoved && own.database.isDoomed()) row.isLeft = true
         row.values.set(name, value)
         shop.set(rowKey(sku), row)
         // Of another code in doubt nothing is known: the item counts for its former row, and the next attempt writes this one again.
@@ -196,29 +202,38 @@ async function createWorld({ secondDeletes, folds }: Rules) {
           row.items.add(item)
           known.set(item, rowKey(sku))
         }
-        const own = [...row.items].filter((one) => one.startsWith(`${name}/`))
-        if (own.length > 1) doubled.add(`${name} ${rowKey(sku)}`)
+        const siblings = [...row.items].filter((one) => one.startsWith(`${name}/`))
+        if (siblings.length > 1) doubled.add(`${name} ${rowKey(sku)}`)
       }
       return weather === 'lost' ? down : { ok: true }
     }
-    const shopReceiver = receiver(answer)
-    const deps = {
-      ...{ database, now, log: silentLog, enqueue: service.enqueue },
+    const deps = () => ({
+      ...{ database: own.database, now, log: silentLog, enqueue: own.service.enqueue },
       isOnFile: async () => true,
-      isDeletedBeside: service.isDeletedBeside,
-    }
+      isDeletedBeside: own.service.isDeletedBeside,
+    })
     return {
       ...{ name, deletes, source },
       living: () => living,
-      open: () => service.run(definition, [shopReceiver]),
+      async open() {
+        const { database: mine, service } = own
+        const shopReceiver = receiver(async (job) => (mine.isDead() ? down : answer(job)))
+        await ended(own, service.run(definition, [shopReceiver]))
+      },
       async poll() {
         if (isPaused) return
-        await withLease(
-          { database, now, processId: 'test', log: silentLog },
+        const before = living
+        const poll = withLease(
+          { database: own.database, now, processId: 'test', log: silentLog },
           `flow:${name}`,
           async (lease) =>
-            pollOnce(deps, runtime, lease, await requireFlowState(database.db, name)),
+            pollOnce(deps(), runtime, lease, await requireFlowState(own.database.db, name)),
         )
+        // What only this read found need not be stored.
+        if (!(await ended(own, poll)))
+          living = living.filter((row) =>
+            before.some(({ id, sku }) => id === row.id && sku === row.sku),
+          )
       },
       async pause(paused: boolean) {
         isPaused = paused
@@ -226,8 +241,8 @@ async function createWorld({ secondDeletes, folds }: Rules) {
         if (paused) await pauseFlows(deps, [name], { actor: 'me', reason: null })
         else await resumeFlows(deps, [name], 'me')
       },
-      tryNow: () => service.tryNow({ flow: name, destination: 'shop' }),
-      retry: () => service.retry({ flow: name }),
+      tryNow: () => ended(own, own.service.tryNow({ flow: name, destination: 'shop' })),
+      retry: () => own.service.retry({ flow: name }),
     }
   }
 
@@ -261,9 +276,16 @@ async function createWorld({ secondDeletes, folds }: Rules) {
       )
       .where('state', '=', 'waiting')
       .execute()
+  /** Follows a process that died. */
+  const revive = async () => {
+    if (!own.database.isDead()) return
+    own = await follow(database, own)
+    for (const one of both()) await one.open()
+  }
   /** Until nothing is due; a delete that waits for the other flow is not. */
   const idle = async () => {
     for (let waited = 0; waited < 3_000; waited += 1) {
+      await revive()
       const due = (await waiting()).filter(
         ({ why, not_before: notBefore }) => why?.code !== 'DELETE_WAITS' || notBefore === null,
       )
@@ -322,6 +344,8 @@ async function createWorld({ secondDeletes, folds }: Rules) {
           return flow.pause(false)
         case 'restart':
           return flow.open()
+        case 'kill':
+          return own.database.dieAt(Number(one.nth))
         case 'try':
           await flow.tryNow()
           return idle()
@@ -332,6 +356,8 @@ async function createWorld({ secondDeletes, folds }: Rules) {
     /** All goes well at last, and everything is sent. */
     async end() {
       weather = 'fine'
+      own.database.dieAt(Number.POSITIVE_INFINITY)
+      await revive()
       for (const one of both()) await one.pause(false)
       for (let round = 0; round < 3; round += 1) {
         for (const one of both()) {
@@ -376,7 +402,7 @@ async function createWorld({ secondDeletes, folds }: Rules) {
         if (left.length > 0 && !left.some((item) => undecided.has(item)))
           problems.push(`the dead ${key} is there: ${left.join()}`)
       }
-      await service.closeAll()
+      await own.service.closeAll()
     },
   }
 }
