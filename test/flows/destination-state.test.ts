@@ -73,11 +73,16 @@ test('an open breaker is shown in /flows, /waiting and the metrics, with cause a
   }, 20_000)
 })
 
-test('a test that fails changes neither the log nor the time when it began', async () => {
+test('a test that fails changes neither the log nor the time when it began, and is followed by another', async () => {
   const { since } = (await card()).sending
   const before = target.received.length
   await vi.waitFor(() => expect(target.received.length).toBeGreaterThan(before + 1), 15_000)
-  expect((await card()).sending).toMatchObject({ since, cause: open.cause })
+  await vi.waitFor(async () => {
+    const { sending } = await card()
+    expect(sending).toMatchObject({ state: 'open', since, cause: open.cause })
+    const now = flows.service.clock.now().getTime()
+    expect(Date.parse(sending.next_attempt_at)).toBeGreaterThan(now)
+  }, 5_000)
 })
 
 test('the log has it once, with cause and next attempt', () => {

@@ -14,6 +14,8 @@ export type Breaker = {
   /** Starts an attempt. Call the result once with its report. Undefined if none may start. */
   begin(): ((report: AttemptReport, cause?: Reason) => void) | undefined
   state(): 'closed' | 'open' | 'half-open'
+  /** When a probe may start, in milliseconds since 1970; undefined while it is closed. */
+  openUntil(): number | undefined
   /** Why it is not closed. */
   cause(): Reason | null
   /** An operator wants an attempt now: an open breaker lets its probe start at once. */
@@ -115,6 +117,7 @@ export function createBreaker(policy: BreakerPolicy, now: () => Date): Breaker {
 
   return {
     state,
+    openUntil: () => openUntil,
     allowance,
     cause: () => cause,
     tryNow: () => {
@@ -140,6 +143,7 @@ export function createBreaker(policy: BreakerPolicy, now: () => Date): Breaker {
 /** For a destination without a breaker. */
 export const neverOpen: Breaker = {
   state: () => 'closed',
+  openUntil: () => undefined,
   allowance: () => Number.POSITIVE_INFINITY,
   waitMs: () => 0,
   begin: () => () => {},

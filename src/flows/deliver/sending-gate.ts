@@ -52,7 +52,7 @@ export type Gate = {
   tryNow(): void
   /** Removes a block, because a new definition may have fixed it. Returns whether there was one. */
   unblock(): boolean
-  /** Replaces the listener. It is called when the state or its reason changes. */
+  /** Replaces the listener. It is called when the state, its reason or its end changes. */
   follow(onChange: () => void): void
 }
 
@@ -120,8 +120,9 @@ export function createGate(
 
   const reportChange = () => {
     const state = stateNow()
-    // A longer pause has another end.
-    const mark = JSON.stringify([state, causeOf(state), silentUntil, blockedUntil])
+    // Each pause has another end.
+    const ends = [silentUntil, blockedUntil, breaker.openUntil()]
+    const mark = JSON.stringify([state, causeOf(state), ends])
     if (mark === reported) return
     reported = mark
     notifyChange()
