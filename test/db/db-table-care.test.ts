@@ -60,9 +60,7 @@ test.skipIf(!postgresUrl)(
 
     await addItems('g', 5_000)
     await settle()
-    expect(
-      await takeLease(database, { name: 'table-care', owner: 'b', now: now() }),
-    ).toBeDefined()
+    expect(await takeLease(database, { name: 'table-care', owner: 'b', now: now() })).toBeDefined()
     expect(await careOf('a').maintain()).toEqual([])
     expect(await counted('flow_items')).toBe(-1)
     await sql`delete from leases where owner = 'b'`.execute(database.db)

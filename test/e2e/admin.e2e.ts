@@ -423,10 +423,7 @@ test('who reads Spanish reads in Spanish what was done to a flow', async () => {
     /\d+ flujos, \d problemas?/,
   )
   await page.goto(`${url}#/flows?flow=resting`)
-  await expectText(
-    card(page, 'resting'),
-    /fall(ó|aron)[^.]* con: HTTP 503/,
-  )
+  await expectText(card(page, 'resting'), /fall(ó|aron)[^.]* con: HTTP 503/)
 })
 
 test('who reads Spanish reads in Spanish what is wrong with a flow file', async () => {

@@ -123,7 +123,10 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('reset') }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('reset item'), id: anId }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('restart') }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('kill'), nth: fc.integer({ min: 1, max: 40 }) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('kill'), nth: fc.integer({ min: 1, max: 40 }) }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('pause') }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('resume') }) },
 )
