@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely'
 import type { QueryResult as PgResult, PoolClient, QueryConfig } from 'pg'
 import {
@@ -7,20 +6,15 @@ import {
   hideValues,
   isOutdatedStatement,
 } from './database-failures.ts'
-import { type PostgresSessions, type ServerSession, whichSession } from './postgres-sessions.ts'
 import { DescribedOnce } from './prepared-statement.ts'
 import type { StatementNames } from './statements.ts'
 
-/** The time between two checks of a query without an answer at the server. */
-const SUSPECT_AGAIN_MS = 500
 /** The commands whose number of rows is returned. */
 const writes = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE'])
 
 export type ClientLimits = {
   /** How long a query may stay without an answer; 0 means for ever. */
   queryTimeoutMs: number
-  /** After this time without an answer the server is asked whether it still works on the query; never if absent. */
-  suspectAfterMs?: number
   /** Statements before the first use of a connection. */
   setUp?: string
 }
@@ -28,7 +22,6 @@ export type ClientLimits = {
 /** Shared by all connections of a pool. */
 export type Shared = {
   limits: ClientLimits
-  sessions: PostgresSessions
   /** Absent if a session may belong to another connection a moment later. */
   names?: StatementNames
   onLost: () => void
@@ -47,13 +40,10 @@ export class WatchedClient implements DatabaseConnection {
   answeredAt = performance.now()
   /** Whether it has not been used since it was connected. */
   isNew = true
-  /** Whether its settings are applied and its session is known. */
-  isIntroduced = false
+  /** Whether its settings are applied. */
+  isSetUp = false
   readonly #client: PoolClient
   readonly #shared: Shared
-  readonly #firstLookMs: number
-  /** Undefined before `introduce`, and behind a pooler. */
-  #session: ServerSession | undefined
   #question: Question | undefined
   #watch: NodeJS.Timeout | undefined
   #isSpoiled = false
@@ -62,19 +52,16 @@ export class WatchedClient implements DatabaseConnection {
   constructor(client: PoolClient, shared: Shared) {
     this.#client = client
     this.#shared = shared
-    const { queryTimeoutMs, suspectAfterMs = queryTimeoutMs } = shared.limits
-    this.#firstLookMs = Math.min(queryTimeoutMs, suspectAfterMs)
     // The pool listens to idle clients only. Without this, an error between two statements of a transaction would end
     // the process.
     client.on('error', (error) => this.#lose(error))
   }
 
-  /** Applies the settings and reads the session before the first use, so that the server can be asked about it. */
-  async introduce(timeoutMs: number): Promise<void> {
-    const { setUp, suspectAfterMs } = this.#shared.limits
+  /** Applies the settings before the first use. */
+  async setUp(timeoutMs: number): Promise<void> {
+    const { setUp } = this.#shared.limits
     if (setUp !== undefined) await this.#askWithin(timeoutMs, setUp)
-    if (suspectAfterMs !== undefined) await this.#findSession(timeoutMs)
-    this.isIntroduced = true
+    this.isSetUp = true
     this.isNew = true
   }
 
@@ -124,12 +111,6 @@ export class WatchedClient implements DatabaseConnection {
     const isLost = destroy || this.#isSpoiled || this.#lost !== undefined
     if (isLost) clearTimeout(this.#watch)
     this.#client.release(isLost)
-  }
-
-  async #findSession(timeoutMs: number): Promise<void> {
-    const { rows } = await this.#askWithin(timeoutMs, whichSession)
-    const [row] = rows as { pid: number; started: string }[]
-    if (row) this.#session = { pid: row.pid, startedAt: row.started }
   }
 
   async #askWithin(timeoutMs: number, text: string): Promise<Answer> {
@@ -183,38 +164,11 @@ export class WatchedClient implements DatabaseConnection {
 
   /** Resetting a timer costs almost nothing, unlike a new one for each query. */
   #beginWatch(): void {
+    const { queryTimeoutMs } = this.#shared.limits
     if (this.#watch) this.#watch.refresh()
-    else if (this.#firstLookMs > 0) {
-      this.#watch = setTimeout(() => this.#lookInto(this.#question), this.#firstLookMs).unref()
-    }
-  }
-
-  #lookInto(question: Question | undefined): void {
-    if (!question) return
-    const { queryTimeoutMs, suspectAfterMs } = this.#shared.limits
-    setTimeout(() => {
-      if (this.#question === question) question.giveUp(`no answer within ${queryTimeoutMs} ms`)
-    }, queryTimeoutMs - this.#firstLookMs).unref()
-    if (suspectAfterMs !== undefined) void this.#suspect(question)
-  }
-
-  /** Gives up when the server, twice in a row, cannot be reached or does not work on the query. */
-  async #suspect(question: Question): Promise<void> {
-    let isDoubted = false
-    while (this.#question === question && this.#session) {
-      const session = this.#session
-      const check = await this.#shared.sessions.check()
-      if (this.#question !== question) return
-      if (check.isWorking(session)) {
-        isDoubted = false
-      } else if (isDoubted) {
-        question.giveUp('the server is not at the query, or cannot be reached')
-        void this.#shared.sessions.end(session)
-        return
-      } else {
-        isDoubted = true
-      }
-      await sleep(SUSPECT_AGAIN_MS, undefined, { ref: false })
+    else if (queryTimeoutMs > 0) {
+      const giveUp = () => this.#question?.giveUp(`no answer within ${queryTimeoutMs} ms`)
+      this.#watch = setTimeout(giveUp, queryTimeoutMs).unref()
     }
   }
 

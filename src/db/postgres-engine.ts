@@ -19,8 +19,11 @@ const LOCK_TIMEOUT_MS = 5_000
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
 /** The server answers after its own time-out. A longer silence means that it is gone. */
 const SILENCE_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 5_000
-/** Nearly all queries are answered long before. For the others the server is asked. */
-const SUSPECT_AFTER_MS = 2_000
+/**
+ * Then the kernel probes a silent connection ten times, once a second (fixed in libuv). A dead one so ends within the
+ * same 20 s, also one that only listens.
+ */
+const KEEP_ALIVE_AFTER_MS = SILENCE_TIMEOUT_MS - 10_000
 const DEFAULT_MAX_CONNECTIONS = 10
 const MAINTENANCE_CONNECTIONS = 2
 
@@ -68,7 +71,6 @@ export async function postgresEngine(options: PostgresOptions): Promise<Engine> 
       {
         queryTimeoutMs,
         ...(pooling === 'session' && { setUp: setAll({ ...forms, ...session }) }),
-        ...(pooling === 'none' && queryTimeoutMs > 0 && { suspectAfterMs: SUSPECT_AFTER_MS }),
         // A pooler may pass the session to another connection, with its prepared statements.
         prepares: pooling === 'none',
       },
@@ -111,7 +113,7 @@ function connectionConfig(databaseUrl: string): ClientConfig {
     connectionString: databaseUrl,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
     fallback_application_name: 'tillbridge',
     types: pgTypes,
   }

@@ -4,15 +4,13 @@ import type { ListenerHandlers, Log } from './engine.ts'
 
 /** With the time of an attempt the longest limits how long notifications are missing after the server is back. */
 const PAUSES: Backoff = { firstMs: 100, longestMs: 2_000, jitter: 0.5 }
-const CONNECT_TIMEOUT_MS = 3_000
-/** A server that vanished is detected by a probe without an answer. */
-const PROBE_INTERVAL_MS = 3_000
-const PROBE_TIMEOUT_MS = 2_000
+/** For a connection, and for LISTEN: TCP keep-alive does not begin while a statement waits for the server. */
+const ANSWER_TIMEOUT_MS = 3_000
 
 /**
- * LISTEN for all channels on one separate connection, opened with the first channel. It reconnects after an outage.
- * Notifications of that time are lost and reported as a gap. So a notification may shorten a wait, but never replace
- * a read of the tables.
+ * LISTEN for all channels on one separate connection, opened with the first channel. It reconnects after an outage; TCP
+ * keep-alive shows one that neither side announces. Notifications of that time are lost and reported as a gap. So a
+ * notification may shorten a wait, but never replace a read of the tables.
  */
 export class PostgresListener {
   readonly #config: ClientConfig
@@ -21,13 +19,16 @@ export class PostgresListener {
   #client: Client | undefined
   #connecting: Promise<void> | undefined
   #retry: NodeJS.Timeout | undefined
-  #probe: NodeJS.Timeout | undefined
   #commands: Promise<void> = Promise.resolve()
   #failures = 0
   #stopped = false
 
   constructor(config: ClientConfig, log: Log) {
-    this.#config = { ...config, connectionTimeoutMillis: CONNECT_TIMEOUT_MS }
+    this.#config = {
+      ...config,
+      connectionTimeoutMillis: ANSWER_TIMEOUT_MS,
+      query_timeout: ANSWER_TIMEOUT_MS,
+    }
     this.#log = log
   }
 
@@ -52,7 +53,6 @@ export class PostgresListener {
     this.#stopped = true
     clearTimeout(this.#retry)
     await this.#connecting
-    clearInterval(this.#probe)
     const client = this.#client
     this.#client = undefined
     await client?.end()
@@ -109,7 +109,6 @@ export class PostgresListener {
     this.#client = client
     const wasAway = this.#failures > 0
     this.#failures = 0
-    this.#probe = setInterval(() => void this.#ask(client), PROBE_INTERVAL_MS).unref()
     if (!wasAway) return
     for (const listeners of this.#channels.values()) for (const { onGap } of listeners) onGap()
   }
@@ -121,7 +120,6 @@ export class PostgresListener {
   #lost(client: Client, error: unknown): void {
     if (this.#client !== client) return
     this.#client = undefined
-    clearInterval(this.#probe)
     destroy(client)
     this.#tryAgain(error)
   }
@@ -135,15 +133,6 @@ export class PostgresListener {
       this.#retry = undefined
       void this.#connect()
     }, delayMs)
-  }
-
-  async #ask(client: Client): Promise<void> {
-    const deadline = setTimeout(
-      () => this.#lost(client, new Error(`no answer within ${PROBE_TIMEOUT_MS} ms`)),
-      PROBE_TIMEOUT_MS,
-    )
-    await this.#run(client, 'select 1')
-    clearTimeout(deadline)
   }
 }
 

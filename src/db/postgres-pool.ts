@@ -2,7 +2,6 @@ import { Pool, type PoolClient, type PoolConfig } from 'pg'
 import { DatabaseUnavailableError } from './database-failures.ts'
 import type { Log } from './engine.ts'
 import { type ClientLimits, type Shared, WatchedClient } from './postgres-client.ts'
-import { PostgresSessions } from './postgres-sessions.ts'
 import { StatementNames } from './statements.ts'
 
 /** A connection that was idle longer is checked before it is used, as in HikariCP. */
@@ -24,10 +23,10 @@ export type ResilientPool = {
 }
 
 /**
- * A pg Pool that survives the loss of its server. It never reuses a connection that was lost, did not answer within
- * `queryTimeoutMs`, or whose session dropped the query. The caller gets DatabaseUnavailableError, also for the
- * ROLLBACK that Kysely then tries. An idle connection, or one older than the last loss, is checked before use. A
- * restart of the server costs only the running queries.
+ * A pg Pool that survives the loss of its server. It never reuses a connection that was lost or did not answer within
+ * `queryTimeoutMs`. The caller gets DatabaseUnavailableError, also for the ROLLBACK that Kysely then tries. An idle
+ * connection, or one older than the last loss, is checked before use. A restart of the server costs only the running
+ * queries.
  */
 export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log): ResilientPool {
   const pool = new Pool(config)
@@ -37,7 +36,6 @@ export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log):
   let lastLossAt = Number.NEGATIVE_INFINITY
   const shared: Shared = {
     limits,
-    sessions: new PostgresSessions(config),
     ...(limits.prepares && { names: new StatementNames() }),
     onLost: () => {
       lastLossAt = performance.now()
@@ -57,7 +55,7 @@ export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log):
       for (;;) {
         // Set by the 'connect' event, which comes before the first checkout.
         const client = clients.get(await connect(pool)) as WatchedClient
-        if (!client.isIntroduced) await introduce(client, verifyTimeoutMs)
+        if (!client.isSetUp) await setUp(client, verifyTimeoutMs)
         const mustProve = Math.max(lastLossAt, performance.now() - verifyAfterIdleMs)
         if (client.answeredAt > mustProve) return client
         if (asking ? await client.proves(verifyTimeoutMs) : client.isNew) return client
@@ -85,9 +83,9 @@ async function connect(pool: Pool): Promise<PoolClient> {
   }
 }
 
-async function introduce(client: WatchedClient, timeoutMs: number): Promise<void> {
+async function setUp(client: WatchedClient, timeoutMs: number): Promise<void> {
   try {
-    await client.introduce(timeoutMs)
+    await client.setUp(timeoutMs)
   } catch (error) {
     client.release(true)
     throw new DatabaseUnavailableError('No connection to the database', { cause: error })

@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { PGlite } from '@electric-sql/pglite'
 import { Client } from 'pg'
-import { whichSession } from '../../src/db/postgres-sessions.ts'
 import { SentStatements } from './sent-statements.ts'
 import { listPrepared } from './worker-database.ts'
 
@@ -18,8 +17,8 @@ type Recording = { own: string[]; background: string[] }
 const recordings = new Set<Recording>()
 const flow = new AsyncLocalStorage<Recording>()
 
-/** The pool asks them of a connection that is new or has idled, whoever comes next: they depend on time, not on the work. */
-const upkeep = new Set(['select 1', whichSession])
+/** The pool asks it of a connection that has idled, whoever comes next: it depends on time, not on the work. */
+const upkeep = 'select 1'
 
 /**
  * Runs `work` and records every statement that reaches the driver of either database, as it is sent. What belongs to `work`
@@ -45,7 +44,7 @@ export async function countStatements(work: () => Promise<unknown>): Promise<str
 }
 
 function note(sql: string): void {
-  if (upkeep.has(sql)) return
+  if (sql === upkeep) return
   const mine = flow.getStore()
   for (const recording of recordings) {
     ;(recording === mine ? recording.own : recording.background).push(sql)
