@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { noteAutovacuum } from '../test/support/postgres-template.ts'
 
 const folder = import.meta.dirname
 const ending = '.bench.ts'
@@ -28,6 +29,9 @@ else if (chosen !== undefined && !names.includes(chosen)) {
   process.stderr.write(usage)
   process.exitCode = 2
 } else {
+  const server = process.env.DATABASE_URL || process.env.TEST_DATABASE_URL
+  const note = server && (await noteAutovacuum(server))
+  if (note) process.stdout.write(`${note}\n`)
   for (const name of chosen === undefined ? names : [chosen]) {
     // The Node that runs this: the one of the project, whichever the machine has.
     const { status } = spawnSync(process.execPath, [join(folder, name + ending), ...options], {

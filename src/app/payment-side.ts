@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { analyzeTables } from '../db/analyze-tables.ts'
 import { startDatabaseClock } from '../db/clock.ts'
 import type { Database } from '../db/database.ts'
 import { createEncryption, type EncryptionKey } from '../domain/encryption.ts'
@@ -9,8 +10,8 @@ import { buildInfo } from '../http/build-info.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import type { StreamLimits } from '../http/event-stream.ts'
 import type { OpenRequestLimits } from '../http/open-request-limit.ts'
+import { type BackgroundJob, createBackgroundJob } from '../jobs/background-job.ts'
 import { createSingleFlight } from '../jobs/single-flight.ts'
-import { createTableMaintenance, type TableMaintenance } from '../jobs/table-maintenance-job.ts'
 import { createUnfinishedWork } from '../jobs/unfinished-work.ts'
 import { createPaymentMetrics } from '../metrics/payment-metrics.ts'
 import { createNotifications, type Notifications } from '../notifications/notifications.ts'
@@ -92,8 +93,8 @@ export type PaymentSide = {
   settlementJobs: SettlementJobs
   /** Seals the audit log. */
   chain: ActivityChain
-  /** Analyzes and vacuums the tables, those of flows included. */
-  tableMaintenance: TableMaintenance
+  /** Analyzes tables that have no statistics, those of flows included. For PostgreSQL. */
+  tableStatistics: BackgroundJob<void>
   notifications: Notifications
   /** Answers requests that still wait for the provider with an unknown outcome, for a stop. */
   cutShort(): void
@@ -101,6 +102,8 @@ export type PaymentSide = {
   close(): Promise<void>
 }
 
+/** A first import fills a table within seconds. */
+const statisticsEveryMs = 5_000
 /** How long a stop tries to store what only this process has. */
 const storeWithinMs = 5_000
 
@@ -203,7 +206,12 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   const paymentWatch = createPaymentWatch(deps)
   const settlementJobs = createSettlementJobs(deps)
   const chain = createActivityChain(deps)
-  const tableMaintenance = createTableMaintenance(job)
+  const tableStatistics = createBackgroundJob(job, {
+    name: 'table-statistics',
+    intervalMs: statisticsEveryMs,
+    waitsFirst: true,
+    run: (signal) => analyzeTables(database, 'never analyzed', signal),
+  })
   const notifications = createNotifications(
     { ...job, mail: { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom } },
     config.alerts,
@@ -235,7 +243,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     paymentWatch,
     settlementJobs,
     chain,
-    tableMaintenance,
+    tableStatistics,
     notifications,
     cutShort: () => provider.cutShort(),
     async close() {
@@ -245,7 +253,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
         paymentWatch.stop(),
         fleet.stop(),
         settlementJobs.stop(),
-        tableMaintenance.stop(),
+        tableStatistics.stop(),
       ])
       await deps.unfinished.end(storeWithinMs)
       // After everything that still writes to the log.

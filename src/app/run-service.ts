@@ -112,7 +112,8 @@ export async function runService(
     service.paymentWatch.start()
     service.deps.fleet.start()
     service.settlementJobs.start()
-    service.tableMaintenance.start()
+    // The embedded database analyzes its tables itself.
+    if (database.engine === 'postgres') service.tableStatistics.start()
     service.notifications.start()
 
     const controlPlace = {
@@ -172,7 +173,7 @@ export async function runService(
       },
       'tillbridge is ready',
     )
-    for (const warning of await database.durabilityWarnings()) logger.warn({}, warning)
+    for (const warning of await database.settingWarnings()) logger.warn({}, warning)
     if (config.provider === 'mercadopago' && access.webhookSecrets.length === 0) {
       logger.warn({}, 'MP_WEBHOOK_SECRETS is not set: webhooks are refused, orders are polled')
     }

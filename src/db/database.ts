@@ -75,8 +75,8 @@ export type Database = {
    * with a standby, a full disk and a lost quorum.
    */
   takesWrites(): Promise<boolean>
-  /** One sentence per server setting that may lose acknowledged data in a power cut. */
-  durabilityWarnings(): Promise<string[]>
+  /** One sentence per server setting that loses acknowledged data in a power cut, or makes queries slow. */
+  settingWarnings(): Promise<string[]>
   /** Lets running queries and transactions end (at most 5 s) and refuses new ones. A second call has no effect. */
   close(): Promise<void>
 }
@@ -212,7 +212,7 @@ export function build(engine: Engine, log: Log = () => {}): Database {
       assertOutsideTransaction()
       return await writeProof.prove()
     },
-    durabilityWarnings: () => durabilityWarnings(db),
+    settingWarnings: () => settingWarnings(db),
     close: async () => {
       closing ??= close()
       await closing
@@ -231,16 +231,27 @@ async function answers(db: Db): Promise<boolean> {
   }
 }
 
-async function durabilityWarnings(db: Db): Promise<string[]> {
+const losesData = 'data may be lost when the power fails'
+const slowsDown =
+  'the server vacuums and analyzes no table, so queries become slow. Set it to on and reload the server'
+/** What follows when a setting is not on. */
+const consequences: Readonly<Record<string, string>> = {
+  fsync: losesData,
+  full_page_writes: losesData,
+  synchronous_commit: losesData,
+  autovacuum: slowsDown,
+  // Autovacuum works by these counts.
+  track_counts: slowsDown,
+}
+
+async function settingWarnings(db: Db): Promise<string[]> {
   const { rows } = await sql<{ name: string; setting: string }>`
     select name, setting from pg_settings
-    where name in ('fsync', 'synchronous_commit', 'full_page_writes')
+    where name = any(${Object.keys(consequences)}::text[])
       -- remote_apply waits for more than 'on' does.
       and setting not in ('on', 'remote_apply')
     order by name`.execute(db)
-  return rows.map(
-    ({ name, setting }) => `${name} is ${setting}: data may be lost when the power fails`,
-  )
+  return rows.map(({ name, setting }) => `${name} is ${setting}: ${consequences[name]}`)
 }
 
 async function atMost(work: Promise<void>, timeoutMs: number): Promise<void> {

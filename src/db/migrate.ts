@@ -5,6 +5,7 @@ import { sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import { codeOf } from '../domain/error-code.ts'
 import { OperatorError } from '../errors/operator-error.ts'
+import { analyzeTables } from './analyze-tables.ts'
 import type { Database, Db, Trx } from './database.ts'
 import type { Log } from './engine.ts'
 
@@ -50,7 +51,7 @@ const lockAttempts = 200
 
 /**
  * Applies the new files `NNNN_what.sql` of the folder in one transaction and returns their names. Processes that
- * start together wait for each other. Processes of the version before continue.
+ * start together wait for each other. Processes of the version before continue. Then analyzes the tables.
  * @throws NewerDatabaseError if the database has a migration that the folder lacks.
  * @throws MigrationError.
  */
@@ -58,6 +59,15 @@ export async function migrate(database: Database, options: MigrateOptions = {}):
   const { folder = migrationsFolder, log = () => {}, sleep = wait } = options
   const { pending } = await compareWith(folder, await readApplied(database.db))
   if (pending.length === 0) return []
+  const applied = await applyPending(database, { folder, log, sleep })
+  if (applied.length > 0) await analyzeTables(database, 'all')
+  return applied
+}
+
+async function applyPending(
+  database: Database,
+  { folder, log, sleep }: Required<MigrateOptions>,
+): Promise<string[]> {
   return await database.maintenance(async (db) => {
     for (let attempt = 1; ; attempt += 1) {
       try {

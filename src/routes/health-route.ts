@@ -102,7 +102,7 @@ export function addHealthRoute(
       const flowsPage = { flows_page: deps.fleet.flowsPage() ?? null }
       if (principal?.type === 'operator') return { ...answer, ...flowsPage }
       if (principal?.type !== 'admin') return answer
-      const warnings = await deps.database.durabilityWarnings()
+      const warnings = await deps.database.settingWarnings()
       return {
         ...answer,
         version: buildInfo.version,

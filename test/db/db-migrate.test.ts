@@ -67,6 +67,21 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     },
   )
 
+  test.skipIf(skip)('a migration is followed by new statistics of the tables', async () => {
+    await database.db.connection().execute(async (db) => {
+      await sql`
+        insert into settings (name, value, updated_at)
+        select n::text, '', now() from generate_series(1, 300) as n`.execute(db)
+      await sql`select pg_stat_force_next_flush()`.execute(db)
+    })
+    await writeFile(join(folder, '9001_more.sql'), 'alter table settings add more int default 7;')
+    await migrate(database, { folder })
+    const { rows } = await sql`
+      select most_common_vals::text as commonest from pg_stats
+      where tablename = 'settings' and attname = 'more'`.execute(database.db)
+    expect(rows).toEqual([{ commonest: '{7}' }])
+  })
+
   test.skipIf(skip)('several statements in a file, functions too, all run', async () => {
     await writeFile(
       join(folder, '9001_several.sql'),

@@ -8,7 +8,12 @@ import {
 } from '../../src/commands/run-command.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { openEmbedded } from '../support/database.ts'
-import { cloneTemplate, createPostgresTemplate, urlOf } from '../support/postgres-template.ts'
+import {
+  cloneTemplate,
+  createPostgresTemplate,
+  noteAutovacuum,
+  urlOf,
+} from '../support/postgres-template.ts'
 import { closeKeptDatabases } from '../support/worker-database.ts'
 import { noKills, runKills } from './kill-run.ts'
 import { runWithoutWebhooks } from './no-webhooks-run.ts'
@@ -80,6 +85,10 @@ const numberOf = (
 const print = (line: string) => void process.stdout.write(`${line}\n`)
 
 async function main(): Promise<number> {
+  const serverUrl = process.env.TEST_DATABASE_URL
+  // The restarts have a server of their own.
+  const note = serverUrl && values.restarts === undefined && (await noteAutovacuum(serverUrl))
+  if (note) print(note)
   if (values.kills !== undefined) return kill(numberOf('kills', 0))
   if (values.restarts !== undefined) return restart(numberOf('restarts', 0))
   if (values['no-webhooks']) return waitWithoutWebhooks()

@@ -13,6 +13,7 @@ import {
   cloneTemplate,
   createPostgresTemplate,
   dropDatabase,
+  noteAutovacuum,
   urlOf,
 } from '../support/postgres-template.ts'
 import { runPlanted } from './planted.ts'
@@ -89,6 +90,8 @@ else {
 type WithPlace = <T>(work: (place: RoundOptions['place']) => Promise<T>) => Promise<T>
 
 async function onPostgres(serverUrl: string): Promise<number> {
+  const note = await noteAutovacuum(serverUrl)
+  if (note) print(note)
   const template = await createPostgresTemplate(serverUrl)
   try {
     return await runAll(async (work) => {

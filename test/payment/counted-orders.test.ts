@@ -78,7 +78,7 @@ test('a charge reads few orders of a box that has sold hundreds, once the table 
   }
   for (let run = 0; run < runsBeforePlan; run += 1) await sellAndPay(`first-${run}`)
   await sellBefore(last, 400)
-  // src/db/vacuum.ts and src/jobs/table-maintenance-job.ts do this from 200 rows on. Without it each of the 400 is read.
+  // The service does this from 200 rows on. Without it each of the 400 is read.
   await sql`analyze orders`.execute(service.database.db)
   // On a busy machine status checks of the service may add reads, but hardly to all three sales.
   const read: number[] = []

@@ -36,7 +36,7 @@ test('the administrator also gets version, commit and checks', async () => {
       database: {
         status: expect.stringMatching(/^(ok|degraded)$/),
         engine: service.database.engine,
-        warnings: await service.database.durabilityWarnings(),
+        warnings: await service.database.settingWarnings(),
       },
       writes: { status: 'ok' },
       provider: {
@@ -73,7 +73,7 @@ test('database settings that may lose data are a degraded check, and the status 
   const degraded = await startTestService({
     database: {
       ...service.database,
-      durabilityWarnings: async () => ['fsync is off'],
+      settingWarnings: async () => ['fsync is off'],
     },
   })
   const answer = await asAdmin(degraded, { url: '/health' })

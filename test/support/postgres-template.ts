@@ -29,6 +29,13 @@ export function urlOf(serverUrl: string, name: string): string {
   return url.href
 }
 
+/** For those who read figures: a line when the server does not vacuum. It is not switched on, since others may use the server. */
+export async function noteAutovacuum(url: string): Promise<string | undefined> {
+  const { rows } = await onServer(url, (client) => client.query('show autovacuum'))
+  if (rows[0].autovacuum === 'on') return undefined
+  return 'autovacuum is off on this server: figures of long runs are of tables that are never vacuumed or analyzed'
+}
+
 /**
  * Makes the template of a run, `tillbridge_test_<run>`. While the run lives it keeps a connection of that name, so the
  * next run knows which databases a crashed one left behind and drops those.
