@@ -2,7 +2,6 @@ import { performance } from 'node:perf_hooks'
 import {
   type CommandHelp,
   readName,
-  readNamed,
   readOptions,
   readWholeNumber,
 } from '../../src/commands/run-command.ts'
@@ -17,7 +16,6 @@ import {
 import { closeKeptDatabases } from '../support/worker-database.ts'
 import { noKills, runKills } from './kill-run.ts'
 import { runWithoutWebhooks } from './no-webhooks-run.ts'
-import { plantedBugs, runPlanted } from './planted.ts'
 import { openCluster } from './postgres-cluster.ts'
 import { runRestarts } from './restart-run.ts'
 import { runNamed } from './run.ts'
@@ -37,10 +35,9 @@ const help: CommandHelp = {
     ['--schedules N', 'plays this many schedules'],
     ['--seed N', 'the seed of the first one'],
     ['--scenarios N', 'plays this many schedules of the scenarios'],
-    ['--only NAME', 'only this scenario; with --planted: bugs whose name begins so'],
+    ['--only NAME', 'only this scenario'],
     ['--kind random|backup', 'schedules of this kind'],
     ['--until-failed', 'ends at the first schedule that fails'],
-    ['--planted', 'plants known bugs in a copy of the source, and prints which are detected'],
     ['--kills N', 'kills real processes this many times'],
     ['--restarts N', 'restarts the PostgreSQL server this many times'],
     ['--no-webhooks', 'tills charge while no webhook arrives'],
@@ -61,7 +58,6 @@ const values = readOptions(help, {
   scenarios: { type: 'string' },
   only: { type: 'string' },
   kind: { type: 'string' },
-  planted: { type: 'boolean' },
   'until-failed': { type: 'boolean' },
   seed: { type: 'string' },
   kills: { type: 'string' },
@@ -73,9 +69,7 @@ const values = readOptions(help, {
 })
 
 const kind = readName('kind', values.kind, ['random', 'backup'])
-const scenario = values.planted ? undefined : readName('only', values.only, scenarioNames)
-if (values.planted)
-  readNamed('only', values.only, plantedBugs, (name, text) => name.startsWith(text))
+const scenario = readName('only', values.only, scenarioNames)
 
 const numberOf = (
   name: 'schedules' | 'scenarios' | 'seed' | 'kills' | 'restarts' | 'tills' | 'latency',
@@ -92,7 +86,6 @@ async function main(): Promise<number> {
   if (values.kills !== undefined) return kill(numberOf('kills', 0))
   if (values.restarts !== undefined) return restart(numberOf('restarts', 0))
   if (values['no-webhooks']) return waitWithoutWebhooks()
-  if (values.planted) return plantBugs()
   return runSchedules()
 }
 
@@ -205,22 +198,6 @@ function chosenSeeds(): string[] {
   return first(count, (at) =>
     at % 4 === 0 ? scenarioSeed(at / 4) : String(at - Math.floor(at / 4)),
   )
-}
-
-/** A schedule must fail for every planted bug. */
-async function plantBugs(): Promise<number> {
-  const results = await runPlanted(
-    numberOf('schedules', 100),
-    ({ name, detectedBy, isDetected, line }) => {
-      print(
-        `${isDetected ? 'detected    ' : 'NOT DETECTED'}  ${name}\n        by ${detectedBy}: ${line}`,
-      )
-    },
-    values.only,
-  )
-  const undetected = results.filter(({ isDetected }) => !isDetected)
-  print(`${results.length} bugs planted, ${undetected.length} not detected`)
-  return undetected.length === 0 ? 0 : 1
 }
 
 async function runSchedules(): Promise<number> {

@@ -1,12 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import {
-  type CommandHelp,
-  readNamed,
-  readOptions,
-  readWholeNumber,
-} from '../../src/commands/run-command.ts'
+import { type CommandHelp, readOptions, readWholeNumber } from '../../src/commands/run-command.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { prepareData } from '../support/pglite-template.ts'
 import {
@@ -16,8 +11,6 @@ import {
   noteAutovacuum,
   urlOf,
 } from '../support/postgres-template.ts'
-import { runPlanted } from './planted.ts'
-import { plantedBugs } from './planted-bugs.ts'
 import { type RoundOptions, type RoundResult, runRound } from './round.ts'
 import { ofSeveralProcesses, runEvents } from './scenario.ts'
 import { killPointsOf, nameOf, stepsOf } from './steps.ts'
@@ -33,8 +26,6 @@ const help: CommandHelp = {
     ['--rest S', 'seconds until source and target must agree; 180 without it'],
     ['--embedded', 'on embedded databases instead of the PostgreSQL of TEST_DATABASE_URL'],
     ['--until-failed', 'ends at the first round that fails'],
-    ['--planted', 'puts mistakes back, one after the other, and lists which are noticed'],
-    ['--only NAME', 'with --planted: those whose name begins so'],
   ],
   exitCodes: [
     [0, 'source and target agree'],
@@ -57,28 +48,14 @@ const values = readOptions(help, {
   rest: { type: 'string', default: '180' },
   embedded: { type: 'boolean', default: false },
   'until-failed': { type: 'boolean', default: false },
-  planted: { type: 'boolean', default: false },
-  only: { type: 'string' },
 })
 const runs = readWholeNumber('runs', values.runs, 1)
 const firstSeed = readWholeNumber('seed', values.seed)
 const kills = readWholeNumber('kills', values.kills)
 const restWithinMs = readWholeNumber('rest', values.rest, 1) * 1_000
-readNamed('only', values.only, plantedBugs, (name, text) => name.startsWith(text))
 const server = process.env.TEST_DATABASE_URL || process.env.DATABASE_URL
 
-if (![runs, firstSeed, kills, restWithinMs].every(Number.isInteger) || runs < 1) {
-  print(
-    'usage: npm run flows:faults -- --runs 200 --seed 1 [--kills 10] [--rest 180] [--embedded] [--planted]',
-  )
-  process.exitCode = 2
-} else if (values.planted) {
-  const results = await runPlanted(
-    { runs, seed: firstSeed, only: values.only },
-    ({ name, isSeen, line }) => print(`${isSeen ? 'seen    ' : 'NOT SEEN'} ${name}: ${line}`),
-  )
-  process.exitCode = results.every(({ isSeen }) => isSeen) ? 0 : 1
-} else if (values.embedded) process.exitCode = await runAll(onFolders)
+if (values.embedded) process.exitCode = await runAll(onFolders)
 else if (server) process.exitCode = await onPostgres(server)
 else {
   print(

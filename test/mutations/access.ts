@@ -1,246 +1,233 @@
-import type { Mistakes } from './mistakes.ts'
+import type { Mistake } from './mistake.ts'
 
 /** Who may call, how often, and for whom. */
-export const access: readonly Mistakes[] = [
+export const access: readonly Mistake[] = [
   {
+    name: 'the admin token is compared by ===',
     file: 'src/routes/authentication.ts',
-    tests: [['test/checks/comparisons.test.ts']],
-    made: {
-      'the admin token is compared by ===': [
-        'if (isAdminToken(token)) return',
-        'if (token === options.adminToken) return',
-      ],
+    find: 'if (isAdminToken(token)) return',
+    replace: 'if (token === options.adminToken) return',
+    noticedBy: { tests: [['test/checks/comparisons.test.ts']] },
+  },
+  {
+    name: 'a client key acts for any client that it names',
+    file: 'src/routes/authentication.ts',
+    find: `    if (named !== undefined && named !== principal.client) throw new AppError('FORBIDDEN')
+    return principal.client`,
+    replace: '    return named === undefined ? principal.client : asClientName(named)',
+    noticedBy: {
+      tests: [['test/payment/access.test.ts', 'answers each caller as its access class demands']],
     },
   },
   {
+    name: 'a client key is let in to the administrator’s routes',
+    file: 'src/routes/authentication.ts',
+    find: "return type === 'admin' || (access",
+    replace: "return type === 'admin' || type === 'client' || (access",
+    noticedBy: {
+      tests: [['test/payment/access.test.ts', 'answers each caller as its access class demands']],
+    },
+  },
+  {
+    name: 'a failed try is not counted',
+    file: 'src/routes/authentication.ts',
+    find: `      await countTry(request)
+      throw`,
+    replace: '      throw',
+    noticedBy: {
+      tests: [['test/payment/rate-limits.test.ts', 'an address has a limit of failed attempts']],
+    },
+  },
+  {
+    name: 'the audit log believes X-Forwarded-For',
+    file: 'src/routes/authentication.ts',
+    find: 'request.arrivedFrom = callerAddress(request)',
+    replace: 'request.arrivedFrom = String(request.headers["x-forwarded-for"] ?? request.ip)',
+    noticedBy: { tests: [['test/payment/caller-address.test.ts']] },
+  },
+  {
+    name: 'the SYNC_TOKEN is compared by ===',
     file: 'src/flows/routes/control-authentication.ts',
-    tests: [['test/checks/comparisons.test.ts']],
-    made: {
-      'the SYNC_TOKEN is compared by ===': [
-        'sameSecret(token, access.syncToken)',
-        'token === access.syncToken',
-      ],
-    },
+    find: 'sameSecret(token, access.syncToken)',
+    replace: 'token === access.syncToken',
+    noticedBy: { tests: [['test/checks/comparisons.test.ts']] },
   },
   {
+    name: 'the control API takes a foreign Host',
+    file: 'src/flows/routes/control-authentication.ts',
+    find: 'return isForeignHost || isForeignOrigin || isCrossSite',
+    replace: 'return isForeignOrigin || isCrossSite',
+    noticedBy: { tests: [['test/flows/control-access.test.ts']] },
+  },
+  {
+    name: 'the control API takes a foreign Origin',
+    file: 'src/flows/routes/control-authentication.ts',
+    find: 'return isForeignHost || isForeignOrigin || isCrossSite',
+    replace: 'return isForeignHost || isCrossSite',
+    noticedBy: { tests: [['test/flows/control-access.test.ts']] },
+  },
+  {
+    name: 'the control API takes cross-site requests',
+    file: 'src/flows/routes/control-authentication.ts',
+    find: 'return isForeignHost || isForeignOrigin || isCrossSite',
+    replace: 'return isForeignHost || isForeignOrigin',
+    noticedBy: { tests: [['test/flows/control-access.test.ts']] },
+  },
+  {
+    name: 'the order of a webhook comes from its body',
     file: 'src/routes/webhooks/webhook-routes.ts',
-    tests: [['test/payment/webhooks.test.ts', 'the body decides nothing']],
-    made: {
-      'the order of a webhook comes from its body': [
-        `          ...signedParts(request),
+    find: `          ...signedParts(request),
           topic`,
-        `          ...signedParts(request),
+    replace: `          ...signedParts(request),
           dataId: (request.body as { data?: { id?: string } } | undefined)?.data?.id ?? signedParts(request).dataId,
           topic`,
-      ],
-    },
+    noticedBy: { tests: [['test/payment/webhooks.test.ts', 'the body decides nothing']] },
   },
   {
+    name: 'what is a duplicate comes from the body',
     file: 'src/payments/webhooks/webhook-inbox.ts',
-    tests: [['test/payment/webhooks.test.ts', 'the same delivery again']],
-    made: {
-      'what is a duplicate comes from the body': [
-        `    single(delivery.xRequestId) ?? '',
+    find: `    single(delivery.xRequestId) ?? '',
     verified`,
-        `    JSON.stringify(delivery.body) ?? '',
+    replace: `    JSON.stringify(delivery.body) ?? '',
     verified`,
-      ],
-    },
+    noticedBy: { tests: [['test/payment/webhooks.test.ts', 'the same delivery again']] },
   },
   {
+    name: 'refused webhooks are all kept',
+    file: 'src/payments/webhooks/webhook-inbox.ts',
+    find: 'if (window.count > rejectedPerMinute) return',
+    replace: '',
+    noticedBy: { tests: [['test/payment/webhooks.test.ts', 'a flood of forged']] },
+  },
+  {
+    name: 'a captured webhook is good for ever',
     file: 'src/provider/webhook-signature.ts',
-    tests: [['test/payment/webhooks.test.ts', 'missing, forged']],
-    made: {
-      'a captured webhook is good for ever': ['if (ageMs > oldestMs || ', 'if ('],
-    },
+    find: 'if (ageMs > oldestMs || ',
+    replace: 'if (',
+    noticedBy: { tests: [['test/payment/webhooks.test.ts', 'missing, forged']] },
   },
   {
-    file: 'src/payments/webhooks/webhook-inbox.ts',
-    tests: [['test/payment/webhooks.test.ts', 'a flood of forged']],
-    made: {
-      'refused webhooks are all kept': ['if (window.count > rejectedPerMinute) return', ''],
-    },
-  },
-  {
+    name: 'a route without an access class is served',
     file: 'src/http/access-classes.ts',
-    tests: [['test/http/requests.test.ts']],
-    made: {
-      'a route without an access class is served': [
-        'if (open.length > 0) {',
-        'if (open.length > 1_000) {',
-      ],
-    },
+    find: 'if (open.length > 0) {',
+    replace: 'if (open.length > 1_000) {',
+    noticedBy: { tests: [['test/http/requests.test.ts']] },
   },
   {
-    file: 'src/routes/authentication.ts',
-    tests: [['test/payment/access.test.ts', 'answers each caller as its access class demands']],
-    made: {
-      'a client key acts for whoever is named': [
-        `    if (named !== undefined && named !== principal.client) throw new AppError('FORBIDDEN')
-    return principal.client`,
-        '    return named === undefined ? principal.client : asClientName(named)',
-      ],
-      'a client key is let in to the administrator’s routes': [
-        "return type === 'admin' || (access",
-        "return type === 'admin' || type === 'client' || (access",
-      ],
-    },
-  },
-  {
+    name: 'a revoked key is found',
     file: 'src/repositories/api-keys/api-key-queries.ts',
-    tests: [['test/payment/access.test.ts', 'answers each caller as its access class demands']],
-    made: {
-      'a revoked key is found': [
-        'where key_hash = :key_hash and active',
-        'where key_hash = :key_hash',
-      ],
+    find: 'where key_hash = :key_hash and active',
+    replace: 'where key_hash = :key_hash',
+    noticedBy: {
+      tests: [['test/payment/access.test.ts', 'answers each caller as its access class demands']],
     },
   },
   {
+    name: 'a revoked key is found together with its order',
     file: 'src/repositories/orders/order-queries.ts',
-    tests: [
-      ['test/payment/status-check-notes.test.ts', 'a key reads orders of its own client only'],
-    ],
-    made: {
-      'a revoked key is found together with its order': [
-        'where k.key_hash = :key_hash and k.active',
-        'where k.key_hash = :key_hash',
-      ],
-      'a key finds the orders of other clients': [
-        'left join orders on orders.client = k.client and ',
-        'left join orders on ',
+    find: 'where k.key_hash = :key_hash and k.active',
+    replace: 'where k.key_hash = :key_hash',
+    noticedBy: {
+      tests: [
+        ['test/payment/status-check-notes.test.ts', 'a key reads orders of its own client only'],
       ],
     },
   },
   {
-    file: 'src/routes/authentication.ts',
-    tests: [['test/payment/rate-limits.test.ts', 'an address has a limit of failed attempts']],
-    made: {
-      'a failed try is not counted': [
-        `      await countTry(request)
-      throw`,
-        '      throw',
+    name: 'a key finds the orders of other clients',
+    file: 'src/repositories/orders/order-queries.ts',
+    find: 'left join orders on orders.client = k.client and ',
+    replace: 'left join orders on ',
+    noticedBy: {
+      tests: [
+        ['test/payment/status-check-notes.test.ts', 'a key reads orders of its own client only'],
       ],
     },
   },
   {
+    name: 'a session outlives its key',
     file: 'src/repositories/session/sessions.ts',
-    tests: [['test/payment/session.test.ts', 'a session ends with its key']],
-    made: {
-      'a session outlives its key': [
-        "eb('key.active', '=', true)",
-        "eb('key.active', 'is not', null)",
-      ],
-    },
+    find: "eb('key.active', '=', true)",
+    replace: "eb('key.active', 'is not', null)",
+    noticedBy: { tests: [['test/payment/session.test.ts', 'a session ends with its key']] },
   },
   {
+    name: 'a session outlives the ADMIN_TOKEN that began it',
     file: 'src/routes/session/browser-sessions.ts',
-    tests: [['test/payment/session.test.ts', 'end with a changed ADMIN_TOKEN']],
-    made: {
-      'a session outlives the ADMIN_TOKEN that began it': [
-        'isOfAdmin(open, secret, adminToken)',
-        'open.adminProof !== null',
-      ],
-    },
+    find: 'isOfAdmin(open, secret, adminToken)',
+    replace: 'open.adminProof !== null',
+    noticedBy: { tests: [['test/payment/session.test.ts', 'end with a changed ADMIN_TOKEN']] },
   },
   {
+    name: 'a session acts for any page',
+    file: 'src/routes/session/browser-sessions.ts',
+    find: 'if (!isFromOwnPage(headers, { ownOrigin, isRead })) return false',
+    replace: '',
+    noticedBy: { tests: [['test/payment/session.test.ts']] },
+  },
+  {
+    name: 'a session outlives its end',
     file: 'src/payments/people/sign-in-session.ts',
-    tests: [['test/payment/session.test.ts', 'signing out ends']],
-    made: {
-      'a session outlives its end': ['if (!(await deleteSession(trx, id))) return', ''],
-    },
+    find: 'if (!(await deleteSession(trx, id))) return',
+    replace: '',
+    noticedBy: { tests: [['test/payment/session.test.ts', 'signing out ends']] },
   },
   {
-    file: 'src/routes/session/browser-sessions.ts',
-    tests: [['test/payment/session.test.ts']],
-    made: {
-      'a session acts for any page': [
-        'if (!isFromOwnPage(headers, { ownOrigin, isRead })) return false',
-        '',
-      ],
-    },
-  },
-  {
+    name: 'one try more than the limit',
     file: 'src/http/auth-failure-limit.ts',
-    tests: [['test/http/auth-failure-limit.test.ts']],
-    made: {
-      'one try more than the limit': ['max: perMinute,', 'max: perMinute + 1,'],
-      'each address of an IPv6 /64 is counted alone': [
-        'addressGroup(callerAddress(request))',
-        'callerAddress(request)',
-      ],
-    },
+    find: 'max: perMinute,',
+    replace: 'max: perMinute + 1,',
+    noticedBy: { tests: [['test/http/auth-failure-limit.test.ts']] },
   },
   {
-    file: 'src/routes/authentication.ts',
-    tests: [['test/payment/caller-address.test.ts']],
-    made: {
-      'the audit log believes X-Forwarded-For': [
-        'request.arrivedFrom = callerAddress(request)',
-        'request.arrivedFrom = String(request.headers["x-forwarded-for"] ?? request.ip)',
-      ],
-    },
+    name: 'each address of an IPv6 /64 is counted alone',
+    file: 'src/http/auth-failure-limit.ts',
+    find: 'addressGroup(callerAddress(request))',
+    replace: 'callerAddress(request)',
+    noticedBy: { tests: [['test/http/auth-failure-limit.test.ts']] },
   },
   {
+    name: 'everybody’s X-Forwarded-For is believed',
     file: 'src/http/create-server.ts',
-    tests: [['test/payment/caller-address.test.ts']],
-    made: {
-      'everybody’s X-Forwarded-For is believed': [
-        'trustProxy: trustProxy.length > 0 ? [...trustProxy] : false,',
-        'trustProxy: trustProxy.length > 0 ? [...trustProxy] : true,',
-      ],
-    },
+    find: 'trustProxy: trustProxy.length > 0 ? [...trustProxy] : false,',
+    replace: 'trustProxy: trustProxy.length > 0 ? [...trustProxy] : true,',
+    noticedBy: { tests: [['test/payment/caller-address.test.ts']] },
   },
   {
-    file: 'src/http/connections.ts',
-    tests: [['test/http/connections.test.ts']],
-    made: {
-      'no limit of the connections': ['if (sockets.size >= limit) {', 'if (sockets.size >= 1e9) {'],
-      'a connection with a running request is closed for a new one': [
-        `    idle.delete(socket)
-    reply.raw`,
-        `    reply.raw`,
-      ],
-    },
-  },
-  {
+    name: 'the listeners have no cap unless they are told',
     file: 'src/http/create-server.ts',
-    tests: [['test/http/connections.test.ts']],
-    made: {
-      'the listeners have no cap unless they are told': [
-        'connections: connectionLimit = connectionsByDefault,',
-        'connections: connectionLimit = 1e9,',
-      ],
-    },
+    find: 'connections: connectionLimit = connectionsByDefault,',
+    replace: 'connections: connectionLimit = 1e9,',
+    noticedBy: { tests: [['test/http/connections.test.ts']] },
   },
   {
+    name: 'slow requests are not cut',
     file: 'src/http/create-server.ts',
-    tests: [['test/http/slow-clients.test.ts']],
-    made: {
-      'slow requests are not cut': [
-        `    requestTimeout: slowClient.requestMs,
+    find: `    requestTimeout: slowClient.requestMs,
 `,
-        '',
-      ],
-      'slow headers are not cut': ['headersTimeout: slowClient.headersMs,', ''],
-    },
+    replace: '',
+    noticedBy: { tests: [['test/http/slow-clients.test.ts']] },
   },
   {
-    file: 'src/flows/routes/control-authentication.ts',
-    tests: [['test/flows/control-access.test.ts']],
-    made: {
-      'the control API takes a foreign Host': [
-        'return isForeignHost || isForeignOrigin || isCrossSite',
-        'return isForeignOrigin || isCrossSite',
-      ],
-      'the control API takes a foreign Origin': [
-        'return isForeignHost || isForeignOrigin || isCrossSite',
-        'return isForeignHost || isCrossSite',
-      ],
-      'the control API takes cross-site requests': [
-        'return isForeignHost || isForeignOrigin || isCrossSite',
-        'return isForeignHost || isForeignOrigin',
-      ],
-    },
+    name: 'slow headers are not cut',
+    file: 'src/http/create-server.ts',
+    find: 'headersTimeout: slowClient.headersMs,',
+    replace: '',
+    noticedBy: { tests: [['test/http/slow-clients.test.ts']] },
+  },
+  {
+    name: 'no limit of the connections',
+    file: 'src/http/connections.ts',
+    find: 'if (sockets.size >= limit) {',
+    replace: 'if (sockets.size >= 1e9) {',
+    noticedBy: { tests: [['test/http/connections.test.ts']] },
+  },
+  {
+    name: 'a connection with a running request is closed for a new one',
+    file: 'src/http/connections.ts',
+    find: `    idle.delete(socket)
+    reply.raw`,
+    replace: '    reply.raw',
+    noticedBy: { tests: [['test/http/connections.test.ts']] },
   },
 ]

@@ -100,9 +100,8 @@ test.each([
 test.each([
   ['faults', ['--kind', 'bogus'], ['random', 'backup']],
   ['faults', ['--scenarios', '1', '--only', 'bogus'], ['keyed refunds of one amount']],
-  ['faults', ['--planted', '--only', 'bogus'], ['a new key for every call of a charge']],
-  ['flow-faults', ['--planted', '--only', 'bogus'], []],
-  ['mutations', ['--only', 'bogus'], []],
+  ['mutations', ['--by', 'bogus'], ['tests', 'faults', 'flow-faults']],
+  ['mutations', ['--by', 'faults', '--only', 'bogus'], ['a new key for every call of a charge']],
   ['fuzz', ['--listener', 'bogus'], ['payment', 'control']],
 ])('%s %s refuses an unknown name, with the list of names', async (name, args, names) => {
   const { code, stdout, stderr } = await run(`test/${name}/main.ts`, args)
@@ -111,6 +110,13 @@ test.each([
   const list = stderr.split('\n').filter((line) => line.startsWith('  '))
   expect(list.length).toBeGreaterThan(1)
   for (const known of names) expect(list).toContain(`  ${known}`)
+})
+
+test('mutations by flow fault runs are refused without a PostgreSQL server', async () => {
+  const args = ['--by', 'flow-faults']
+  const { code, stdout, stderr } = await run('test/mutations/main.ts', args)
+  expect([code, stdout]).toEqual([2, ''])
+  expect(stderr).toContain('TEST_DATABASE_URL')
 })
 
 test.each([

@@ -36,18 +36,21 @@ export async function copySource(): Promise<SourceCopy> {
     folder,
     async plant(name, changes) {
       const originals = new Map<string, string>()
+      const changed = new Map<string, string>()
       for (const { file, find, replace } of changes) {
         const path = join(folder, file)
-        const source = await readFile(path, 'utf8')
+        const source = changed.get(path) ?? (await readFile(path, 'utf8'))
         if (source.split(find).length !== 2) {
           throw new Error(`"${name}" does not fit ${file} any more: ${find}`)
         }
         if (!originals.has(path)) originals.set(path, source)
-        await writeFile(
+        changed.set(
           path,
           source.replace(find, () => replace),
         )
       }
+      // Only now, so that a mistake that does not fit leaves the copy as it was.
+      for (const [path, source] of changed) await writeFile(path, source)
       return async () => {
         for (const [path, source] of originals) await writeFile(path, source)
       }
