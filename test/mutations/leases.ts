@@ -5,7 +5,7 @@ export const leases: readonly Mistake[] = [
   {
     name: 'a process that lost the leader lease goes on',
     file: 'src/jobs/leader.ts',
-    find: `    if (!isOurs) return end('the leader lease was lost')
+    find: `    if (!isRenewed) return end('the leader lease was lost')
 `,
     replace: '',
     noticedBy: { tests: [['test/jobs/leader.test.ts']] },
@@ -43,9 +43,12 @@ export const leases: readonly Mistake[] = [
     file: 'src/repositories/leases.ts',
     find: `    .where('name', '=', lease.name)
     .where('owner', '=', lease.owner)
-    .execute()`,
+    .where('token', '=', lease.token)
+    .execute()
+}`,
     replace: `    .where('name', '=', lease.name)
-    .execute()`,
+    .execute()
+}`,
     noticedBy: { tests: [['test/jobs/leader.test.ts'], ['test/jobs/background-job.test.ts']] },
   },
 ]
