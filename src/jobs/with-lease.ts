@@ -39,7 +39,7 @@ export async function underLease<T>(
   if (lease.signal.aborted) throw new LeaseLostError()
   return await database.transaction(async (trx) => {
     const done = await work(trx)
-    // Last, because whoever takes the lease waits from here until the commit.
+    // Last: from here until the commit, a process that takes the lease waits.
     if (!(await keepLease(trx, lease))) throw new LeaseLostError()
     return done
   })

@@ -42,11 +42,13 @@ test('a poll stores a change in one transaction, and its end in one statement of
   const transactions = statements.join(';').replaceAll('"', '').split(/begin/i).slice(1)
   const written = transactions.map((one) => one.match(/(?:insert into|update) (?!set)\w+/g))
   expect(written).toEqual([
+    // The lease of the flow; then the number of the read.
+    ['update leases', 'update flow_state'],
     ['insert into flow_items', 'insert into deliveries', 'insert into item_versions'],
     [
       ...['insert into flow_polls', 'update flow_state', 'update flow_limits'],
       ...['insert into flow_totals', 'update leases'],
     ],
   ])
-  expect(statements).toHaveLength(14)
+  expect(statements).toHaveLength(17)
 })
