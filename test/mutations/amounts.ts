@@ -82,19 +82,19 @@ export const amounts: readonly Mistake[] = [
   {
     name: 'an open charge-back is refunded too',
     file: 'src/payments/orders/refund.ts',
-    find: 'if (cases.length === won.size &&',
-    replace: 'if (cases.length >= won.size &&',
+    find: 'if (cases.length === won.size && (!isShown || isWon)) return',
+    replace: 'if (cases.length >= won.size) return',
     noticedBy: {
-      tests: [['test/closings/chargebacks.test.ts', 'a disputed sale cannot be refunded']],
+      tests: [['test/closings/chargebacks.test.ts', 'between the read and the intent of a refund']],
     },
   },
   {
     name: 'a charge-back that only the read shows is not seen',
-    file: 'src/payments/orders/read.ts',
-    find: 'return isShown || caseIds.length > 0 ? { caseIds } : undefined',
-    replace: 'return undefined',
+    file: 'src/payments/orders/refund.ts',
+    find: 'if (cases.length === won.size && (!isShown || isWon)) return',
+    replace: 'if (cases.length === won.size) return',
     noticedBy: {
-      tests: [['test/closings/chargebacks.test.ts', 'only the read before its refund shows']],
+      tests: [['test/closings/chargebacks.test.ts', 'while the order names a second case']],
     },
   },
   {
