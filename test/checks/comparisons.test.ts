@@ -55,7 +55,9 @@ function bareComparisons(code: string): string[] {
   return found
 }
 
-test('T1: a secret is compared in constant time, nowhere by an operator or a search', async () => {
+test('T1: a secret is compared in constant time, nowhere by an operator or a search', {
+  tags: ['long'],
+}, async () => {
   const found: string[] = []
   for (const { file, code } of await sources()) {
     if (fencing.has(file)) continue

@@ -18,11 +18,9 @@ test('the tests with the tag long are left out by npm test, and played by .ci/ru
   const main = readFileSync(`${root}test/main.ts`, 'utf8')
   const ci = readFileSync(`${root}.ci/run`, 'utf8')
   expect(main).toContain("['--tags-filter', '!long']")
-  const files = `$(grep -rlE --include='*.test.ts' "tags: \\['long'\\]|@module-tag long" test)`
-  expect(ci).toContain(
-    `\nnpx vitest run --config test/short.config.ts --tags-filter long ${files}\n`,
-  )
-  // A tag in other words or in another file would not be found there.
+  const played = 'npx vitest run --config test/long.config.ts --tags-filter long\n'
+  expect(ci.split(played)).toHaveLength(3)
+  // A tag in other words or in another file would not be found by that configuration.
   for (const file of globSync('test/**/*.ts', { cwd: root })) {
     const tags =
       readFileSync(root + file, 'utf8').match(/\btags:\s*\[[^\]{]*'long'\]?|@module-tag \w+/g) ?? []

@@ -15,7 +15,9 @@ afterAll(() => rm(folder, { recursive: true }))
 
 const hex = (bytes: number) => randomBytes(bytes).toString('hex')
 
-test('T48: a planted key, token, password or private key stops the check, which does not repeat it', async () => {
+test('T48: a planted key, token, password or private key stops the check, which does not repeat it', {
+  tags: ['long'],
+}, async () => {
   const { privateKey } = generateKeyPairSync('rsa', {
     modulusLength: 2048,
     publicKeyEncoding: { type: 'spki', format: 'pem' },

@@ -7,7 +7,9 @@ const part = (name: string, script: string): Part => ({
   args: ['-e', script],
 })
 
-test('all parts run to their end, and those that failed are named with their output', async () => {
+test('all parts run to their end, and those that failed are named with their output', {
+  tags: ['long'],
+}, async () => {
   const printed: string[] = []
   const failed = await runSideBySide(
     [

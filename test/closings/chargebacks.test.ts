@@ -178,6 +178,7 @@ test.each([
   ['lose', 'lost', false],
 ])(
   'without webhooks a case is found, and read until it ends with %s',
+  { tags: ['long'] },
   async (decision, state, covered) => {
     const { till, orderId, mpOrderId } = await withSale(`no webhook ${decision}`)
     const { id } = await dispute({ order_id: mpOrderId })

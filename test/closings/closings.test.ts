@@ -140,7 +140,9 @@ test('a closing is unverified while the provider cannot be read, and agreed afte
   expect((await readClosing(service, till, id)).state).toBe('agreed')
 })
 
-test('a count that is corrected during the comparison is compared, and audited', async () => {
+test('a count that is corrected during the comparison is compared, and audited', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'corrected')
   await sell(service, till, 'A-1')
   const wrong = { credit_card: '1,00' }
@@ -170,7 +172,9 @@ test('a count that is corrected during the comparison is compared, and audited',
   ])
 })
 
-test('a count that is corrected during a failing comparison is compared when it is due', async () => {
+test('a count that is corrected during a failing comparison is compared when it is due', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'corrected and failing')
   await sell(service, till, 'A-1')
   const { id } = (await openClosing(service, till, { declared: { credit_card: '1,00' } })).json()

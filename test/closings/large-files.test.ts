@@ -137,7 +137,9 @@ test.each(['identity', 'gzip'])(
   },
 )
 
-test('a client that reads no further is cut, so that its turn ends', async () => {
+test('a client that reads no further is cut, so that its turn ends', {
+  tags: ['long'],
+}, async () => {
   async function* endless() {
     for (;;) yield* closingCsv(file, 'es')
   }

@@ -225,7 +225,9 @@ test('while a list makes progress each failure is waited for like the first', {
   expect(await paymentsOf(till)).toHaveLength(payments.length)
 })
 
-test('a list that changes while it is read is read again from its beginning', async () => {
+test('a list that changes while it is read is read again from its beginning', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'moving')
   const box = await mpPosOf(till)
   const now = service.clock.now().getTime()

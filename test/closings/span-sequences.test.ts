@@ -168,44 +168,43 @@ test('any sequence of requests, signatures and clock changes leaves closings wit
   ])
 })
 
-test(
-  'concurrent requests from two processes leave no overlap and no gap, and each closing has its own number',
-  async () => {
-    const till = await openOwnShop(service, 'at once')
-    for (let round = 0; round < rounds(6); round += 1) {
-      // Sold after the last closing, so that some of the requests extend it while others follow it.
-      service.clock.advance(4 * hourMs)
-      await sell(service, till, `R-${round}`)
-      service.clock.advance(hourMs)
-      const before = await listRows(service, till)
-      const nowMs = service.clock.now().getTime()
-      const endMs = before.at(-1)?.to_at.getTime() ?? nowMs - 6 * hourMs
-      const bodies: object[] = [
-        { business_day: today(service) },
-        { business_day: dayBefore(1) },
-        ...[1, 2, 3].map((hours) => spanBody(endMs, endMs + hours * hourMs)),
-        spanBody(endMs + hourMs, endMs + 9 * hourMs),
-        spanBody(endMs - hourMs, endMs + hourMs),
-        spanBody(endMs + 2 * hourMs, nowMs + hourMs),
-      ]
-      const answers = await Promise.all(
-        [...bodies, ...bodies, ...bodies].map((body, at) =>
-          openClosing(at % 2 === 0 ? service : duplicate, till, body),
-        ),
-      )
-      const rows = await listRows(service, till)
-      expectContinuousSpans(rows)
-      const opened = answers.flatMap((answer) =>
-        answer.statusCode === 202 ? [answer.json().id] : [],
-      )
-      const known = new Set(before.map(({ id }) => id))
-      expect(opened.toSorted()).toEqual(
-        rows.flatMap(({ id }) => (known.has(id) ? [] : [id])).toSorted(),
-      )
-      for (const answer of answers) {
-        expect([200, 202, 409], answer.body).toContain(answer.statusCode)
-      }
+test('concurrent requests from two processes leave no overlap and no gap, and each closing has its own number', {
+  tags: ['long'],
+  timeout: 60_000 + rounds(6) * 5_000,
+}, async () => {
+  const till = await openOwnShop(service, 'at once')
+  for (let round = 0; round < rounds(6); round += 1) {
+    // Sold after the last closing, so that some of the requests extend it while others follow it.
+    service.clock.advance(4 * hourMs)
+    await sell(service, till, `R-${round}`)
+    service.clock.advance(hourMs)
+    const before = await listRows(service, till)
+    const nowMs = service.clock.now().getTime()
+    const endMs = before.at(-1)?.to_at.getTime() ?? nowMs - 6 * hourMs
+    const bodies: object[] = [
+      { business_day: today(service) },
+      { business_day: dayBefore(1) },
+      ...[1, 2, 3].map((hours) => spanBody(endMs, endMs + hours * hourMs)),
+      spanBody(endMs + hourMs, endMs + 9 * hourMs),
+      spanBody(endMs - hourMs, endMs + hourMs),
+      spanBody(endMs + 2 * hourMs, nowMs + hourMs),
+    ]
+    const answers = await Promise.all(
+      [...bodies, ...bodies, ...bodies].map((body, at) =>
+        openClosing(at % 2 === 0 ? service : duplicate, till, body),
+      ),
+    )
+    const rows = await listRows(service, till)
+    expectContinuousSpans(rows)
+    const opened = answers.flatMap((answer) =>
+      answer.statusCode === 202 ? [answer.json().id] : [],
+    )
+    const known = new Set(before.map(({ id }) => id))
+    expect(opened.toSorted()).toEqual(
+      rows.flatMap(({ id }) => (known.has(id) ? [] : [id])).toSorted(),
+    )
+    for (const answer of answers) {
+      expect([200, 202, 409], answer.body).toContain(answer.statusCode)
     }
-  },
-  60_000 + rounds(6) * 5_000,
-)
+  }
+})

@@ -316,7 +316,9 @@ test('a payment that is refunded in the panel before it is found needs no decisi
   expect((await orphansOf(till)).total).toBe(0)
 })
 
-test('a charge that the search shows a day late is found by the daily read', async () => {
+test('a charge that the search shows a day late is found by the daily read', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'late shown')
   await sell(service, till, 'A-1')
   await watchAfter(service, 5 * 60_000)
@@ -347,7 +349,9 @@ test('a charge without box and store is unclaimed at the box of its terminal', a
   expect(orphans.map((one: { caja_id: string }) => one.caja_id)).toEqual(['CAJA-1', 'CAJA-1'])
 })
 
-test('a page of payments that is too large is asked for again with fewer of them', async () => {
+test('a page of payments that is too large is asked for again with fewer of them', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'large rows')
   await sell(service, till, 'A-1')
   // 40 of them are 2.4 MB, and an answer is read up to 1 MiB.

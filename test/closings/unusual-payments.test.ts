@@ -159,7 +159,10 @@ test('a row without an id stays beside another payment of its box', async () => 
 
 const metricsToken = 'metrics-token-for-tests-0123456789ab'
 
-test('an unreadable payment is counted, shown and notified until it can be read', async () => {
+test('an unreadable payment is counted, shown and notified until it can be read', {
+  tags: ['long'],
+  timeout: 120_000,
+}, async () => {
   const hook = await openHttpReceiver()
   const own = await startWithOddPayments({
     env: {
@@ -210,4 +213,4 @@ test('an unreadable payment is counted, shown and notified until it can be read'
     await own.stop()
     await hook.close()
   }
-}, 120_000)
+})

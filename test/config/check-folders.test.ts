@@ -66,7 +66,9 @@ test('FLOWS_DIR must be a folder or absent', () => {
   expect(at('not-there')).toEqual([])
 })
 
-test('a refused start lists all problems in one message, without a stack', async () => {
+test('a refused start lists all problems in one message, without a stack', {
+  tags: ['long'],
+}, async () => {
   const service = spawnService({
     HOST: '999.1.1.1',
     PUBLIC_URL: 'https:/Pay.example',

@@ -55,7 +55,9 @@ test('a refused start also names misspelt settings, since one may be the missing
   )
 })
 
-test('a command names a misspelt setting, since it could use another database', async () => {
+test('a command names a misspelt setting, since it could use another database', {
+  tags: ['long'],
+}, async () => {
   const { said } = await runCommand('verify-audit-log', [], {
     DATABASE_URI: 'postgres://db/till',
     DATA_DIR: '/nowhere',

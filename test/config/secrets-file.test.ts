@@ -43,7 +43,9 @@ test('T19: nobody but the owner can read the file or its folder, also after a ch
   expect([mode(join(dir, 'secrets')), mode(path)]).toEqual([0o700, 0o600])
 })
 
-test('processes that start together use the same secrets; one creates the file, and no other file remains', async () => {
+test('processes that start together use the same secrets; one creates the file, and no other file remains', {
+  tags: ['long'],
+}, async () => {
   const dir = dataDir()
   const script = `
     const { ensureSecrets } = await import(${JSON.stringify(new URL('../../src/app/secrets-file.ts', import.meta.url).href)})

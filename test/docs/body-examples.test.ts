@@ -248,7 +248,10 @@ async function sendControl(): Promise<void> {
   await send('control saveFlowFile', { headers, params: { file: 'precios.flow.yaml' } })
 }
 
-test('every body has an example, and each example works', async () => {
+test('every body has an example, and each example works', {
+  tags: ['long'],
+  timeout: 240_000,
+}, async () => {
   const without = [...examples].filter(([, { body }]) => body === undefined).map(([id]) => id)
   expect(without).toEqual([])
   await sendOrders()
@@ -256,7 +259,7 @@ test('every body has an example, and each example works', async () => {
   await sendAccess()
   await sendControl()
   expect([...sent].toSorted()).toEqual([...examples.keys()].toSorted())
-}, 240_000)
+})
 
 /** Operations whose effect no later request reverses. */
 const permanent = [

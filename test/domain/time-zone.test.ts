@@ -58,7 +58,9 @@ test('a name of the list is a time zone; an offset or another text is not', () =
   for (const name of ['+03:00', 'Buenos Aires', '']) expect(isTimeZone(name), name).toBe(false)
 })
 
-test('a day on which any clock goes back is one on which an unknown clock may', () => {
+test('a day on which any clock goes back is one on which an unknown clock may', {
+  tags: ['long'],
+}, () => {
   const missed: string[] = []
   const week = 7 * 24 * 3_600_000
   for (const zone of Intl.supportedValuesOf('timeZone')) {

@@ -607,7 +607,9 @@ test('connections are listed without credentials, and tried by who may save', as
   expect((await post('/flow-connections/shop/test', {}, viewer)).statusCode).toBe(403)
 })
 
-test('a flow that moves to a connection asks nothing; a connection that leads elsewhere asks once for all its flows', async () => {
+test('a flow that moves to a connection asks nothing; a connection that leads elsewhere asks once for all its flows', {
+  tags: ['long'],
+}, async () => {
   const names = ['moved1', 'moved2']
   const admin = as(author)
   const sent = (to: TestTarget, name: string) =>

@@ -93,6 +93,8 @@ test('a retry by a person after a refusal has another key, because a receiver an
   expect(await retried(200, 200, '{"error":true}')).toBe(2)
 })
 
-test('a retry by a person after attempts whose outcome is not known has the same key', async () => {
+test('a retry by a person after attempts whose outcome is not known has the same key', {
+  tags: ['long'],
+}, async () => {
   for (const status of [408, 409, 429, 500, 503]) expect(await retried(status, status)).toBe(1)
 })

@@ -155,7 +155,9 @@ test('a delete under the new key goes to a destination that has the item of the 
   expect(ofItem.at(-1)).toMatchObject({ method: 'DELETE' })
 })
 
-test('after another key and the answer keep an unsent change of the old key is sent under the new key, and only there', async () => {
+test('after another key and the answer keep an unsent change of the old key is sent under the new key, and only there', {
+  tags: ['long'],
+}, async () => {
   const name = 'unsent'
   const define = async (key: string) => {
     const flow = patientFlow(name, target.url, { startPaused: false, item: { key } }) as {

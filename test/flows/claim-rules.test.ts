@@ -148,6 +148,7 @@ test.each(Object.entries(requests))(
 
 test.each(Object.entries(requests))(
   'so it does when its first attempt fails and is made again after the delete was due: %s',
+  { tags: ['long'] },
   async (_, destination) => {
     const name = await startFlow(destination)
     await bring(name, article('1', 'A'), article('2', 'B'))
@@ -163,6 +164,7 @@ test.each(Object.entries(requests))(
 
 test.each(Object.entries(requests))(
   'so it does when the flow is changed to delete nothing while its delete waits: %s',
+  { tags: ['long'] },
   async (_, destination) => {
     const shopOfFlow = destination(`${target.url}/no-deletes-${serial}`)
     const name = await startFlow(() => shopOfFlow)
@@ -180,7 +182,9 @@ test.each(Object.entries(requests))(
   },
 )
 
-test('an article that lost its code to another, and whose next code is in doubt, is deleted under that next code', async () => {
+test('an article that lost its code to another, and whose next code is in doubt, is deleted under that next code', {
+  tags: ['long'],
+}, async () => {
   const name = await startFlow(bySku)
   await bring(name, article('1', 'A'))
   await bring(name, article('2', 'A'))
@@ -211,6 +215,7 @@ test('an article of which only the code before deletes were switched on is known
 
 test.each(['sent', 'in doubt'])(
   'an article that another one had written over is sent again once the other has its own code: %s',
+  { tags: ['long'] },
   async (how) => {
     const name = await startFlow(bySku)
     await bring(name, article('1', 'A'), article('2', 'B'))
@@ -230,7 +235,9 @@ test.each(['sent', 'in doubt'])(
   },
 )
 
-test('so it does when a known article takes over the code, and the change is tried again', async () => {
+test('so it does when a known article takes over the code, and the change is tried again', {
+  tags: ['long'],
+}, async () => {
   const name = await startFlow(bySku)
   await bring(name, article('1', 'A'), article('2', 'B'))
   let failures = 2
@@ -368,7 +375,9 @@ const tryNow = async (name: string) => {
 const isNamed = (name: string) => (one: { name: string }) => one.name === name
 const inShop = () => [...shop.values()].map(({ sku }) => sku).sort()
 
-test('an article stays while a flow that deletes nothing has it, and goes when that flow misses it too', async () => {
+test('an article stays while a flow that deletes nothing has it, and goes when that flow misses it too', {
+  tags: ['long'],
+}, async () => {
   const [catalogue, stock] = await startBoth()
   await bring(catalogue, article('2', 'B'))
   expect(inShop()).toEqual(['A', 'B'])
@@ -404,7 +413,9 @@ test('an article that returns is sent again by the flow that deletes nothing, th
   expect(inShop()).toEqual(['A', 'B'])
 })
 
-test('a read that cannot read a record, and a flow that is paused, miss nothing', async () => {
+test('a read that cannot read a record, and a flow that is paused, miss nothing', {
+  tags: ['long'],
+}, async () => {
   const [catalogue, stock] = await startBoth()
   const unread = { sku: 'A' } as Article
   await bring(stock, unread, article('2', 'B'))
@@ -419,7 +430,9 @@ test('a read that cannot read a record, and a flow that is paused, miss nothing'
   expect(inShop()).toEqual(['B'])
 })
 
-test('a flow whose file has a mistake keeps its articles, also after a restart', async () => {
+test('a flow whose file has a mistake keeps its articles, also after a restart', {
+  tags: ['long'],
+}, async () => {
   const [catalogue, stock] = await startBoth()
   await flows.write(`${stock}.flow.yaml`, { version: 1, name: stock, mistake: true })
   flows = await flows.restart()

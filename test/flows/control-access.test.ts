@@ -187,6 +187,7 @@ test('the OpenAPI document lists every route of the listener except its pages', 
 
 test.each(['open', 'guarded', 'unguarded'] as const)(
   'every route admits exactly its callers, and a refusal changes nothing: %s listener',
+  { tags: ['long'], timeout: 60_000 },
   async (name) => {
     const flows = { open, guarded, unguarded }[name]
     const before = await traces()
@@ -218,7 +219,6 @@ test.each(['open', 'guarded', 'unguarded'] as const)(
     // The answer of a refusal is the same for every request and token.
     expect(refusals.size).toBe(name === 'unguarded' ? 0 : 1)
   },
-  60_000,
 )
 
 test.each([

@@ -176,7 +176,9 @@ test('a flow that is paused before the first start does not poll', async () => {
   expect(got('early')).toEqual([])
 })
 
-test('changes of the ERP while a new mapping is asked about are sent after any answer, and by keep nothing else is', async () => {
+test('changes of the ERP while a new mapping is asked about are sent after any answer, and by keep nothing else is', {
+  tags: ['long'],
+}, async () => {
   const { flows, name } = await start([
     { id: '1', price: 1 },
     { id: '2', price: 1 },

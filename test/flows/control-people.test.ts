@@ -64,7 +64,9 @@ function ask(route: string, headers: Record<string, string>) {
 
 const isRead = (route: string) => /^(GET|HEAD) /.test(route)
 
-test('T57: flow operators and administrators run flows, a viewer reads, and others do neither, on every route', async () => {
+test('T57: flow operators and administrators run flows, a viewer reads, and others do neither, on every route', {
+  tags: ['long'],
+}, async () => {
   const routes = routesOf(flows).filter((route) => !isPublic(route))
   expect(routes.length).toBeGreaterThan(30)
   expect(routes.filter((route) => !isRead(route)).length).toBeGreaterThan(15)
@@ -112,7 +114,7 @@ test('wrong passwords and used codes count together over both listeners', async 
   expect((await signInAs(service, credentials('coded', { code }))).statusCode).toBe(401)
 })
 
-test('the event stream of a revoked person ends', async () => {
+test('the event stream of a revoked person ends', { tags: ['long'] }, async () => {
   const { id, cookie } = await join(service, { name: 'stream', role: 'viewer' })
   const side = await startTestFlows({ service, streams: { pollMs: 20, longestMs: 20_000 } })
   const url = await side.app.listen({ host: '127.0.0.1', port: 0 })

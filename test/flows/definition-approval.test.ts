@@ -129,13 +129,15 @@ test.each(['reload', 'restart', 'sync of the item', 'question'])(
   },
 )
 
-test('after the answer what waited is sent by the new mapping', async () => {
+test('after the answer what waited is sent by the new mapping', { tags: ['long'] }, async () => {
   const name = await waitingPrice()
   await answer(name, 'keep')
   await expect.poll(() => pricesOf(name)).toEqual([100, 110_000])
 })
 
-test('after the answer what waited is sent although the source cannot be read', async () => {
+test('after the answer what waited is sent although the source cannot be read', {
+  tags: ['long'],
+}, async () => {
   const name = await waitingPrice()
   await asks(name)
   await flows.remove(`${name}.json`)

@@ -145,7 +145,7 @@ test('a file with every key is a valid flow, with durations in milliseconds', ()
   expect(JSON.stringify(flow)).not.toMatch(/shop-token|whsec|hooks\.slack|sa@erp|dwh@/)
 })
 
-test.each(sources)('%s', (source) => {
+test.each(sources)('%s', { tags: ['long'] }, (source) => {
   const found = read(flowText({ source }), withSettings)
   expect('problems' in found ? found.problems : []).toEqual([])
 })

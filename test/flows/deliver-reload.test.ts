@@ -110,7 +110,9 @@ test('the deliveries of a closed flow wait until it is opened again', async () =
   await expect.poll(() => statesOf(service().database, 'closed'), soon).toEqual({ done: 2 })
 })
 
-test('a stop aborts the running attempts without counting them; the next process begins at once', async () => {
+test('a stop aborts the running attempts without counting them; the next process begins at once', {
+  tags: ['long'],
+}, async () => {
   const flow = flowOf('stopped', [{ concurrency: 2 }])
   const first = createService(service().database, { leader: leading })
   await first.start()

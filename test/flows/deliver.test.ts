@@ -201,7 +201,9 @@ test('a failure that a retry cannot change is final at the first attempt', async
   expect(row?.last_error).toMatch(/^map failed at line 1/)
 })
 
-test('a mapping that timed out, as on a busy machine, is retried like any failure', async () => {
+test('a mapping that timed out, as on a busy machine, is retried like any failure', {
+  tags: ['long'],
+}, async () => {
   const endless = '($endless := function($n) { $endless($n + 1) }; $endless(1))'
   const flow = flowOf('slow-map', [{ map: endless, retry: { attempts: 2 } }])
   await service().run(flow, [receiver(async () => ({ ok: true }))])
@@ -238,7 +240,9 @@ test('a destination that throws, or that does not end in time, is retried', asyn
   expect(logged?.fields).toMatchObject({ flow: 'throws', destination: 'web', pk: 'x' })
 })
 
-test('a Retry-After that is longer than the retry pause counts, and delays other items too', async () => {
+test('a Retry-After that is longer than the retry pause counts, and delays other items too', {
+  tags: ['long'],
+}, async () => {
   const flow = flowOf('wish', [{ concurrency: 1, retry: { attempts: 5 } }])
   const times = new Map<string, number[]>()
   const web = receiver(async ({ pk, attempt }): Promise<DeliveryResult> => {
@@ -254,7 +258,9 @@ test('a Retry-After that is longer than the retry pause counts, and delays other
   expect(web.calls.filter(({ pk }) => pk === 'b')).toMatchObject([{ attempt: 1 }])
 })
 
-test('while a breaker is open jobs wait without attempts; one probe finds the end of the outage', async () => {
+test('while a breaker is open jobs wait without attempts; one probe finds the end of the outage', {
+  tags: ['long'],
+}, async () => {
   const openForMs = 300
   const flow = flowOf('breaker', [
     {
@@ -285,7 +291,9 @@ test('while a breaker is open jobs wait without attempts; one probe finds the en
   expect(web.calls).toHaveLength(9)
 })
 
-test('the attempts that test a destination in an outage use up none of an item', async () => {
+test('the attempts that test a destination in an outage use up none of an item', {
+  tags: ['long'],
+}, async () => {
   const flow = flowOf('outage', [
     {
       concurrency: 2,
@@ -302,7 +310,9 @@ test('the attempts that test a destination in an outage use up none of an item',
   await expect.poll(() => statesOf(service().database, 'outage'), soon).toEqual({ done: 2 })
 })
 
-test('an item that alone makes the receiver fail uses up its attempts, though it tests the receiver', async () => {
+test('an item that alone makes the receiver fail uses up its attempts, though it tests the receiver', {
+  tags: ['long'],
+}, async () => {
   const flow = flowOf('poison', [
     {
       concurrency: 1,
@@ -322,7 +332,7 @@ test('an item that alone makes the receiver fail uses up its attempts, though it
   await expect.poll(async () => (await statesOf(service().database, 'poison')).failed, soon).toBe(1)
 })
 
-test('no more attempts begin than the rate limit allows', async () => {
+test('no more attempts begin than the rate limit allows', { tags: ['long'] }, async () => {
   const flow = flowOf('rate', [{ rateLimit: { max: 3, perMs: 300 } }])
   const times: number[] = []
   const web = receiver(async () => {

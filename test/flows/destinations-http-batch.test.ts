@@ -171,7 +171,9 @@ test('a refused batch is split; a failure that is not of an item counts for all'
   ])
 })
 
-test('a batch whose answer is too large to be read is made smaller, since its results are in it', async () => {
+test('a batch whose answer is too large to be read is made smaller, since its results are in it', {
+  tags: ['long'],
+}, async () => {
   answer = () => ({ status: 200, body: ['x'.repeat(9 * 1_048_576)] })
   expect(await together(open({ answers: 'body' }), 'a', 'b')).toBe('apart')
   // Without answers of the items the status counts for all.

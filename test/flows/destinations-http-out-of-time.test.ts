@@ -53,7 +53,9 @@ const open = (change: (to: typeof written) => Partial<HttpSettings>) =>
   })
 const again = { ok: false, retryable: true, outage: false }
 
-test('an item is not created while it is unknown whether it exists', async () => {
+test('an item is not created while it is unknown whether it exists', {
+  tags: ['long'],
+}, async () => {
   const shop = open((to) => ({
     create: { method: 'POST', ...to('/items') },
     find: [{ method: 'GET', ...to('/items?sku=1'), remember: { id: endless } }],
@@ -63,7 +65,9 @@ test('an item is not created while it is unknown whether it exists', async () =>
   expect(calls).toEqual(['GET /items?sku=1'])
 })
 
-test('an item whose id could not be read in time after its creation is looked up again', async () => {
+test('an item whose id could not be read in time after its creation is looked up again', {
+  tags: ['long'],
+}, async () => {
   const shop = open((to) => ({
     create: { method: 'POST', ...to('/items') },
     remember: { id: endless },
@@ -82,7 +86,9 @@ test.each([200, 422])(
   },
 )
 
-test('a body whose evaluation timed out is made again, alone and in a batch', async () => {
+test('a body whose evaluation timed out is made again, alone and in a batch', {
+  tags: ['long'],
+}, async () => {
   const alone = open((to) => ({ request: { method: 'PUT', ...to('/items/x'), body: endless } }))
   expect(await alone.deliver(job(), never)).toMatchObject(again)
   for (const rules of [{ body: endless }, { answers: endless }]) {

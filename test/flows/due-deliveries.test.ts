@@ -92,7 +92,9 @@ test('a walk that reached its end continues with deliveries that became due behi
   expect((await walk.next(10)).map(({ pk }) => pk)).toEqual(['new'])
 })
 
-test('deliveries without a notification are found among very many', async () => {
+test('deliveries without a notification are found among very many', {
+  tags: ['long'],
+}, async () => {
   const target = await importItems()
   const worked: string[] = []
   const deps = { leader: leading, log: memoryLog(), pollMs: 20, sleep: wait }

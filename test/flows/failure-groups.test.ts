@@ -49,7 +49,9 @@ test('196 items that were refused with texts of their own and two statuses are t
   ])
 })
 
-test('all failures of one group are sent again by code and status, and nothing else', async () => {
+test('all failures of one group are sent again by code and status, and nothing else', {
+  tags: ['long'],
+}, async () => {
   target.answer(200)
   const [{ why, status }] = await failures()
   const without = await flows.call('POST', '/flow/shop/retry', {

@@ -103,7 +103,9 @@ test('a change during a fill goes to all destinations, once', async () => {
   expect(sent()).toEqual({ erp: 25, web: 1 })
 })
 
-test('a change of the source beside an added destination and another part of the source reaches the others too', async () => {
+test('a change of the source beside an added destination and another part of the source reaches the others too', {
+  tags: ['long'],
+}, async () => {
   await begin('edited', 'erp', 'web')
   sent()
   await flows.write('edited.json', [{ id: 'A-10', price: 'new' }, ...items.slice(1)])
@@ -133,7 +135,9 @@ test('an added destination is filled by the next poll, without approval', async 
   expect(sent()).toEqual({})
 })
 
-test('an item synced before an added destination gets all items is sent there once, too', async () => {
+test('an item synced before an added destination gets all items is sent there once, too', {
+  tags: ['long'],
+}, async () => {
   await begin('synced', 'erp', 'web')
   sent()
   await define(flowWith('synced', 'erp', 'web', 'fresh'))

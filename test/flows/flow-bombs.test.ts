@@ -41,7 +41,10 @@ const errorsOf = async (name: string): Promise<FlowError[]> =>
   (await flows.call('GET', `/errors?flow=${name}`)).json()
 const got = (name: string) => target.received.filter(({ path }) => path.startsWith(`/${name}/`))
 
-test('T51: a bomb in a flow ends as an error record that names it, and other flows continue', async () => {
+test('T51: a bomb in a flow ends as an error record that names it, and other flows continue', {
+  tags: ['long'],
+  timeout: 60_000,
+}, async () => {
   const bombs: Record<string, [map: string, told: RegExp]> = {
     regex: ['{ "id": id, "is": $contains(text, /^(a+)+$/) }', /used more than/],
     recursion: [
@@ -69,7 +72,7 @@ test('T51: a bomb in a flow ends as an error record that names it, and other flo
       .map(({ path }) => path)
       .sort(),
   ).toEqual(['/plain/1', '/plain/__proto__'])
-}, 60_000)
+})
 
 test('T51: a record that names prototypes is data or an error record, and changes no prototype', async () => {
   await load('prototypes', undefined)

@@ -47,7 +47,9 @@ async function eventsUntil(stream: OpenStream, what: string) {
   }
 }
 
-test('the stream reports a resume, a poll and its deliveries, with many deliveries as one event', async () => {
+test('the stream reports a resume, a poll and its deliveries, with many deliveries as one event', {
+  tags: ['long'],
+}, async () => {
   const stream = await follow()
   await flows.flows.resume('articles', 'test')
   // A process that begins to lead reports its destinations, which may happen meanwhile.
@@ -63,7 +65,7 @@ test('the stream reports a resume, a poll and its deliveries, with many deliveri
   expect(received.length).toBeLessThan(5)
 })
 
-test('the stream reports a reload as a change of all flows', async () => {
+test('the stream reports a reload as a change of all flows', { tags: ['long'] }, async () => {
   const stream = await follow()
   await flows.flows.reload('test')
   expect((await eventsUntil(stream, 'state')).at(-1)).toEqual({
@@ -72,7 +74,7 @@ test('the stream reports a reload as a change of all flows', async () => {
   })
 })
 
-test('too many changes at once become one resync event', async () => {
+test('too many changes at once become one resync event', { tags: ['long'] }, async () => {
   const stream = await follow()
   const names = Array.from({ length: 1_000 }, (_, number) => `flow-${number}`)
   await notifyDeliveries(flows.service.database.db, names)

@@ -45,6 +45,7 @@ async function serve(count: number, destination: Record<string, unknown> = {}) {
 
 test.each([200, 403])(
   'while a host answers %i with a page to everything, nothing fails or counts as delivered, and few requests are sent',
+  { tags: ['long'] },
   async (status) => {
     const { target, flows, start, failures } = await serve(300)
     target.answer(status, { 'content-type': 'text/html' }, () => page)
@@ -70,7 +71,9 @@ test.each([200, 403])(
   },
 )
 
-test('a page for one item alone, while others are accepted, fails that item', async () => {
+test('a page for one item alone, while others are accepted, fails that item', {
+  tags: ['long'],
+}, async () => {
   const { target, flows, start, write, failures } = await serve(20, { concurrency: 1 })
   target.answer(
     ({ path }) => (path === '/S-3' ? 403 : 200),

@@ -70,7 +70,9 @@ test('the former one is deleted by the next full read, after the new one was sen
   expect(sent()).toHaveLength(4)
 })
 
-test('each of several former ones is deleted, and none that an item has again', async () => {
+test('each of several former ones is deleted, and none that an item has again', {
+  tags: ['long'],
+}, async () => {
   await define({ scans: 2 })
   await bring({ 1: 'A', 2: 'X' })
   await bring({ 1: 'B', 2: 'X' })

@@ -72,7 +72,9 @@ const define = async (name: string, change: object) => {
 }
 const show = (name: string, ...items: object[]) => flows.write(`${name}.json`, items)
 
-test('another shop under a destination’s name gets nothing of the first, and everything after approval', async () => {
+test('another shop under a destination’s name gets nothing of the first, and everything after approval', {
+  tags: ['long'],
+}, async () => {
   const name = 'shop'
   await show(name, { id: 'A', v: 1 }, { id: 'B', v: 1 })
   await define(name, { destinations: [shop(one, name)] })

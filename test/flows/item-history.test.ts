@@ -92,7 +92,9 @@ test('each content of an item is stored with its changes since the one before', 
   ])
 })
 
-test('every answer is stored: the retry, the final failure, and the result of sending it again', async () => {
+test('every answer is stored: the retry, the final failure, and the result of sending it again', {
+  tags: ['long'],
+}, async () => {
   target.answer(({ path }) => (path.startsWith('/refused/') ? 503 : 200))
   await show('refused', { id: 'A-1' })
   target.answer(200)
@@ -126,7 +128,9 @@ test('a content that returns is a version of its own; one that is only sent agai
   ])
 })
 
-test('the history of an item is found by its key alone, also of a flow without statistics', async () => {
+test('the history of an item is found by its key alone, also of a flow without statistics', {
+  tags: ['long'],
+}, async () => {
   const { db } = flows.service.database
   const fill = (flow: string) =>
     sql`

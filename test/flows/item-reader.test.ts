@@ -133,7 +133,7 @@ test('a filter leaves out items with a reason; an item that it cannot evaluate i
   })
 })
 
-test('a filter that timed out is a temporary problem', async () => {
+test('a filter that timed out is a temporary problem', { tags: ['long'] }, async () => {
   const read = reader({ filter: '$match(codigo, /^(a+)+$/)' }).read
   expect(await read({ codigo: `${'a'.repeat(40)}!` })).toMatchObject({
     problem: { mayPass: true, why: saying('item.filter failed') },

@@ -86,7 +86,7 @@ test.each([
   ['one number', `[${'1'.repeat(5_000_000)}]`],
   ['a list', `{"a":[${'1,'.repeat(2_000_000)}1]}`],
   ['lists in one record', `{"a":[{"b":[${'[],'.repeat(500_001)}1]}]}`],
-])('%s beyond its limit is refused at once', async (_, text) => {
+])('%s beyond its limit is refused at once', { tags: ['long'] }, async (_, text) => {
   await expect(parseJsonIncrementally(text)).rejects.toThrow(JsonLimitError)
 })
 
@@ -101,7 +101,9 @@ test.each([
   )
 })
 
-test('the limit counts the lists and objects of one record, not of all', async () => {
+test('the limit counts the lists and objects of one record, not of all', {
+  tags: ['long'],
+}, async () => {
   const record = `{"b":[${'[],'.repeat(200_000)}1]}`
   const text = `{"a":[${record},${record}],"b":[${record},${record}]}`
   expect(await parseJsonIncrementally(text)).toEqual(parseExactJson(text))

@@ -56,7 +56,9 @@ const asksForTokens = () => shop.asked.filter(({ path }) => path === '/oauth/tok
 const lossesLogged = () =>
   flows.logLines.filter((line) => line.includes('OAuth access lost')).length
 
-test('without access nothing is sent or requested and no attempt counts; waiting items, errors, log and health show it until a new token works', async () => {
+test('without access nothing is sent or requested and no attempt counts; waiting items, errors, log and health show it until a new token works', {
+  tags: ['long'],
+}, async () => {
   await flows.write('token.txt', seller.refreshToken)
   await flows.write('precios.flow.yaml', definition())
   await flows.write('precios.json', items(10))

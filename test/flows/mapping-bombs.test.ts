@@ -71,6 +71,7 @@ const threadIsReady = () => compileMapping({ map: '$sum([1..3])' }).apply({})
 // With TEST_ROUNDS above 1 all of them run.
 test.each(isLongForm ? Object.keys(bombs) : usual)(
   'T51: %s ends after 2 s of processor time at most, with an answer or a MappingError',
+  { tags: ['long'], timeout: 10_000 },
   async (name) => {
     const map = bombs[name]
     if (map === undefined) throw new Error(`no bomb has the name "${name}"`)
@@ -87,7 +88,6 @@ test.each(isLongForm ? Object.keys(bombs) : usual)(
     // A mapping may also end without a value.
     else expect((JSON.stringify(outcome.body) ?? '').length).toBeLessThan(10_000_000)
   },
-  10_000,
 )
 
 /** They fill the memory in a second of a processor, with lists inside a call and with lists of the evaluator. */
@@ -97,6 +97,7 @@ const fillers = [...usualFillers, 'shuffles of shuffles', 'join that multiplies'
 // V8 may end the whole process when a thread's heap is full, so an evaluation ends long before its thread's limit of 1 GiB.
 test.each(isLongForm ? fillers : usualFillers)(
   'T51: with processor time to spare, %s ends with a failure before it uses 500 MB',
+  { tags: ['long'], timeout: 30_000 },
   async (name) => {
     const thread = createThread({ cpuMs: 20_000, heapBytes: 134_217_728 })
     const text = bombs[name] as string
@@ -112,10 +113,11 @@ test.each(isLongForm ? fillers : usualFillers)(
     expect(outcome).toMatchObject({ why: { code: 'EXPRESSION_OUT_OF_MEMORY' } })
     expect(most).toBeLessThan(500_000_000)
   },
-  30_000,
 )
 
-test('after a bomb the next mapping works, and so do the mappings that waited', async () => {
+test('after a bomb the next mapping works, and so do the mappings that waited', {
+  tags: ['long'],
+}, async () => {
   const bomb = compileMapping({ map: '$match(text, /^(a+)+$/)' }).apply(item)
   const behind = [1, 2, 3].map((n) =>
     compileMapping({ map: `$map([${n}], function($n){ $n * 10 })` }).apply({}),
@@ -124,7 +126,9 @@ test('after a bomb the next mapping works, and so do the mappings that waited', 
   expect(await Promise.all(behind)).toEqual([10, 20, 30])
 })
 
-test('while a regular expression runs for long the rest of the process continues', async () => {
+test('while a regular expression runs for long the rest of the process continues', {
+  tags: ['long'],
+}, async () => {
   const bomb = compileMapping({ map: '$match(text, /^(a+)+$/)' }).apply(item)
   const before = performance.now()
   await new Promise((resolve) => setTimeout(resolve, 10))

@@ -108,7 +108,9 @@ test('an expression has the same result in the process and in the worker thread'
   expect(await evaluate(apart)).toStrictEqual(await evaluate(plain))
 })
 
-test('concurrent evaluations do not use up the time limit of each other', async () => {
+test('concurrent evaluations do not use up the time limit of each other', {
+  tags: ['long'],
+}, async () => {
   const value = { list: Array.from({ length: 200 }, (_, n) => ({ n })) }
   const expression = compileExpression('{ "n": [list[n > 100].{ "n": n * 2, "t": $string(n) }] }')
   const results = await Promise.allSettled(

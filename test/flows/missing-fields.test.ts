@@ -60,7 +60,9 @@ const call = async (method: 'GET' | 'POST', path: string) => {
 }
 const sync = () => call('POST', `/sync/${shop}?force=true`)
 
-test('a missing field of a mapping fails the poll, sends nothing and is shown; its return ends that', async () => {
+test('a missing field of a mapping fails the poll, sends nothing and is shown; its return ends that', {
+  tags: ['long'],
+}, async () => {
   const { write } = await begin({}, rows(20))
   expect((await sync()).body).toMatchObject({ changes: 20 })
   await flows?.delivered()
@@ -110,7 +112,9 @@ test('missing fields of key and filter are named too, one beside the other', asy
   expect(error).toContain('"branch" (item.key), "active" (item.filter). ')
 })
 
-test('an optional field, or one that no JSON record ever had, does not fail the poll', async () => {
+test('an optional field, or one that no JSON record ever had, does not fail the poll', {
+  tags: ['long'],
+}, async () => {
   const optional = { map: undefined, fields: { id: 'id', note: { from: 'note', optional: true } } }
   // Paused, or the timer may have polled before.
   const paused = { flow: { startPaused: true } }

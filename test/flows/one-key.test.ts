@@ -123,6 +123,7 @@ test.skipIf(!postgresUrl)(
 
 test.skipIf(!postgresUrl)(
   'a key that ends in a blank or is in another Unicode form is found again, by query and by itemQuery',
+  { tags: ['long'] },
   async () => {
     await admin?.query(`create table ${table}_loose (code text, price int)`)
     onTestFinished(() => admin?.query(`drop table ${table}_loose`).then(() => undefined))

@@ -56,7 +56,9 @@ const pkOf = (place: number) => `P-${String(place).padStart(5, '0')}`
 const read = (statement: Parameters<typeof rowsRead>[1]) =>
   inKeyOrder(database, (trx) => rowsRead(trx, statement))
 
-test('a page of open or failed deliveries reads about as many rows as it returns', async () => {
+test('a page of open or failed deliveries reads about as many rows as it returns', {
+  tags: ['long'],
+}, async () => {
   const flow = await fill()
   const page = { after: beforeAllDeliveries, limit: pageRows }
   const { waiting, failed } = beforeAllOpen
@@ -70,7 +72,9 @@ test('a page of open or failed deliveries reads about as many rows as it returns
   )
 })
 
-test('a page in key order runs without JIT, and the settings are restored afterwards', async () => {
+test('a page in key order runs without JIT, and the settings are restored afterwards', {
+  tags: ['long'],
+}, async () => {
   const flow = await fill()
   const page = failureParts(flow, { after: beforeAllDeliveries, limit: pageRows })
   const plans = await inKeyOrder(database, (trx) =>
@@ -83,7 +87,9 @@ test('a page in key order runs without JIT, and the settings are restored afterw
   expect(rows).toEqual([{ sort: 'on', jit: true }])
 })
 
-test('open deliveries counted in pages give the same result as at once, also when pages end between two destinations', async () => {
+test('open deliveries counted in pages give the same result as at once, also when pages end between two destinations', {
+  tags: ['long'],
+}, async () => {
   const flow = await fill()
   const ofFlow = async (limit?: number) =>
     (await countOpenDeliveries(database, now, limit)).filter((target) => target.flow === flow)
@@ -102,7 +108,7 @@ test('open deliveries counted in pages give the same result as at once, also whe
   expect(await ofFlow()).toEqual(expected)
 })
 
-test('failures grouped in pages give the same result as at once', async () => {
+test('failures grouped in pages give the same result as at once', { tags: ['long'] }, async () => {
   const flow = await fill()
   const { value, rows } = await groupFailures(database, flow, 333)
   const failed = places((place) => place % 6 > 2)
@@ -127,7 +133,9 @@ test('failures grouped in pages give the same result as at once', async () => {
   expect((await groupFailures(database, flow, 10_000)).value).toEqual(value)
 })
 
-test('a retry sends one group of failures wherever its items are, each once, and wakes their destinations', async () => {
+test('a retry sends one group of failures wherever its items are, each once, and wakes their destinations', {
+  tags: ['long'],
+}, async () => {
   const flow = await fill()
   const woken = new Set<string>()
   const announce = (_: string, payload: string) => void woken.add(payload.split('/')[1] ?? '')

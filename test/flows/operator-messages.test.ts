@@ -87,7 +87,9 @@ test.each([
   expect(sentenceOf(judged.why, 'en')).toBe(reason)
 })
 
-test('a sync during a long poll does not wait for its end; the next poll serves it', async () => {
+test('a sync during a long poll does not wait for its end; the next poll serves it', {
+  tags: ['long'],
+}, async () => {
   const first = flows.flows.sync('long', { force: true })
   await vi.waitFor(async () => expect((await card('long')).status.polling).toBe(true), 20_000)
   const asked = await flows.call('POST', '/sync/long?force=true')
@@ -105,7 +107,7 @@ test('a sync during a long poll does not wait for its end; the next poll serves 
   }, 20_000)
 })
 
-test('nor does it wait for a poll of another process', async () => {
+test('nor does it wait for a poll of another process', { tags: ['long'] }, async () => {
   const { database, clock } = flows.service
   const owner = 'another process'
   const lease = await takeLease(database, { name: 'flow:far', owner, now: clock.now() })

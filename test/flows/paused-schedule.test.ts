@@ -43,7 +43,9 @@ async function nextDay(count: number) {
   await expect.poll(() => runs('beside'), soon).toBe(count)
 }
 
-test('a paused flow is not polled at its times; a resume polls at once and then by the schedule', async () => {
+test('a paused flow is not polled at its times; a resume polls at once and then by the schedule', {
+  tags: ['long'],
+}, async () => {
   await flows.call('POST', '/flow/kept/pause')
   for (const count of [1, 2, 3]) await nextDay(count)
   expect(await runs('kept')).toBe(0)
@@ -59,7 +61,7 @@ test('a paused flow is not polled at its times; a resume polls at once and then 
   await expect.poll(() => runs('kept'), soon).toBe(2)
 })
 
-test('a paused flow with a schedule stays paused after a restart', async () => {
+test('a paused flow with a schedule stays paused after a restart', { tags: ['long'] }, async () => {
   await flows.call('POST', '/flow/kept/pause')
   await nextDay(1)
   flows = await flows.restart()

@@ -86,7 +86,9 @@ const errors = async (name: string) =>
 
 const eager = { attempts: 50, initial: '100ms', max: '200ms', jitter: 0 }
 
-test('stores and boxes are created, changed and extended; a box of another store is refused', async () => {
+test('stores and boxes are created, changed and extended; a box of another store is refused', {
+  tags: ['long'],
+}, async () => {
   await start('stores', { type: 'payments.stores', map: storesMap }, [
     branch('S1', { cajas: [{ id: 'C1', nombre: 'Caja 1' }] }),
     branch('S2'),

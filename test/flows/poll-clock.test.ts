@@ -28,7 +28,9 @@ afterAll(async () => {
 
 const runs = async () => (await flows.call('GET', '/metrics')).json().stock.totalRuns
 
-test('after a clock is set back to before the start, no flow is polled more often than its interval', async () => {
+test('after a clock is set back to before the start, no flow is polled more often than its interval', {
+  tags: ['long'],
+}, async () => {
   await expect.poll(runs).toBe(1)
   flows.service.clock.advance(-dayMs)
   await flows.call('POST', '/sync/stock')

@@ -36,7 +36,9 @@ async function startSource() {
   }
 }
 
-test('after a restart the flow with the oldest last poll is polled before the one polled last', async () => {
+test('after a restart the flow with the oldest last poll is polled before the one polled last', {
+  tags: ['long'],
+}, async () => {
   const names = Array.from(
     { length: places + 10 },
     (_, index) => `flow-${String(index).padStart(2, '0')}`,

@@ -127,7 +127,9 @@ test('send sends what differs by the new mapping', async () => {
   expect(await post(`/sync/${name}`)).toEqual({ name, changes: 0 })
 })
 
-test('keep sends none of it, but what the source changed before, meanwhile and later', async () => {
+test('keep sends none of it, but what the source changed before, meanwhile and later', {
+  tags: ['long'],
+}, async () => {
   const name = await delivered()
   await post('/sending/stop', { flow: name, destination: 'copy' })
   await prices(name, { 1: 110, 2: 200 })
@@ -147,6 +149,7 @@ test('keep sends none of it, but what the source changed before, meanwhile and l
 
 test.each(['send', 'keep'])(
   'what the source changed while the service was stopped is told apart, and sent after %s',
+  { tags: ['long'] },
   async (how) => {
     const name = await delivered()
     await prices(name, { 1: 100, 2: 250 })
@@ -158,7 +161,9 @@ test.each(['send', 'keep'])(
   },
 )
 
-test('a question survives a restart, and an answer needs the number of the question', async () => {
+test('a question survives a restart, and an answer needs the number of the question', {
+  tags: ['long'],
+}, async () => {
   const name = await delivered()
   await define(name, { factor: 10 })
   const number = await asked(name, copies({ changed: 2 }))
@@ -174,7 +179,9 @@ test('a question survives a restart, and an answer needs the number of the quest
   await isSent(name, '1 100', '2 200')
 })
 
-test('the former definition written back ends the question, and nothing was sent', async () => {
+test('the former definition written back ends the question, and nothing was sent', {
+  tags: ['long'],
+}, async () => {
   const name = await delivered()
   await define(name, { factor: 10 })
   await asked(name, copies({ changed: 2 }))
@@ -219,7 +226,9 @@ test('a destination added with another change gets all items, and other destinat
   await isSent(name, '1 100', '2 200')
 })
 
-test('what a widened filter lets through is asked about, and sent', async () => {
+test('what a widened filter lets through is asked about, and sent', {
+  tags: ['long'],
+}, async () => {
   const name = await delivered({ item: { filter: 'price < 300' } })
   await prices(name, { 1: 100, 2: 200, 3: 300 })
   expect(await post(`/sync/${name}`)).toMatchObject({ changes: 0 })
@@ -232,15 +241,19 @@ test.each([
   ['send', ['2 deleted']],
   ['send_without_deletes', []],
   ['keep', []],
-])('what a narrowed filter leaves out is asked about, and after %s %j', async (how, more) => {
-  const name = await delivered()
-  await define(name, { item: { filter: 'price < 200' } })
-  await answer(name, { missing: 1 }, how as string)
-  await post(`/sync/${name}`)
-  await isSent(name, '1 100', '2 200', ...(more as string[]))
-  await post(`/sync/${name}`)
-  await isSent(name, '1 100', '2 200', ...(more as string[]))
-})
+])(
+  'what a narrowed filter leaves out is asked about, and after %s %j',
+  { tags: ['long'] },
+  async (how, more) => {
+    const name = await delivered()
+    await define(name, { item: { filter: 'price < 200' } })
+    await answer(name, { missing: 1 }, how as string)
+    await post(`/sync/${name}`)
+    await isSent(name, '1 100', '2 200', ...(more as string[]))
+    await post(`/sync/${name}`)
+    await isSent(name, '1 100', '2 200', ...(more as string[]))
+  },
+)
 
 test('deletes that are switched on do not delete what vanished before, unless an answer says so', async () => {
   const name = await delivered({ deletes: { mode: 'ignore' } })
@@ -252,7 +265,9 @@ test('deletes that are switched on do not delete what vanished before, unless an
   await isSent(name, '1 100', '2 200')
 })
 
-test('another place is asked about: send makes everything there, keep takes it for the same place', async () => {
+test('another place is asked about: send makes everything there, keep takes it for the same place', {
+  tags: ['long'],
+}, async () => {
   const [sends, keeps] = [await delivered(), await delivered()]
   await define(sends, { out: `${sends}-new` })
   await answer(sends, copies({ is_moved: true, new: 2 }), 'send')
@@ -264,7 +279,9 @@ test('another place is asked about: send makes everything there, keep takes it f
   await isSent(`${keeps}-new`, '2 220')
 })
 
-test('another key is asked about: keep takes the items for the same, and loses no price', async () => {
+test('another key is asked about: keep takes the items for the same, and loses no price', {
+  tags: ['long'],
+}, async () => {
   const name = await delivered()
   const withSku = (second: number) =>
     flows.write(`${name}.json`, [
@@ -281,7 +298,9 @@ test('another key is asked about: keep takes the items for the same, and loses n
   await isSent(name, '1 100', '2 200', '2 250')
 })
 
-test('items whose mapping fails are counted, and fail after any answer', async () => {
+test('items whose mapping fails are counted, and fail after any answer', {
+  tags: ['long'],
+}, async () => {
   const name = await delivered()
   const map = '{ "id": id, "price": price = 200 ? $number("x") : price }'
   await define(name, { copy: { map } })
@@ -292,7 +311,9 @@ test('items whose mapping fails are counted, and fail after any answer', async (
   await settled(name)
 })
 
-test('a reset while it is asked answers nothing, and is sent after any answer', async () => {
+test('a reset while it is asked answers nothing, and is sent after any answer', {
+  tags: ['long'],
+}, async () => {
   const name = await delivered()
   await define(name, { factor: 10 })
   await asked(name, copies({ changed: 2 }))

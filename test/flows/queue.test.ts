@@ -370,7 +370,9 @@ test('an item that changes while it is sent is sent again right after, although 
   await worker.stop(1_000)
 })
 
-test('an attempt that a stop abandoned has no lease any more, however late its answer comes', async () => {
+test('an attempt that a stop abandoned has no lease any more, however late its answer comes', {
+  tags: ['long'],
+}, async () => {
   const hold = latch()
   const rights: boolean[] = []
   const { worker } = workerOver(['slow'], {

@@ -99,7 +99,9 @@ test.each([
   }
 })
 
-test('the reason why a test message did not arrive is in the reader’s language', async () => {
+test('the reason why a test message did not arrive is in the reader’s language', {
+  tags: ['long'],
+}, async () => {
   const receiver = await startTarget()
   receiver.answer(307)
   try {

@@ -76,7 +76,9 @@ const within = (ms: number, work: Promise<unknown>) =>
     new Promise((_, reject) => setTimeout(() => reject(new Error(`not within ${ms} ms`)), ms)),
   ])
 
-test('a save and a reload wait for no poll, whichever flow they change', async () => {
+test('a save and a reload wait for no poll, whichever flow they change', {
+  tags: ['long'],
+}, async () => {
   const running = sync()
   await asked(1)
   const definition = JSON.stringify(connectedFlow('other', { startPaused: false }))
@@ -158,7 +160,9 @@ test('a reload waits for no attempt; the newest definition sends after it', asyn
   expect(source.places).toEqual(['former', 'next'])
 })
 
-test('the next poll waits for an attempt by the former definition, because it compares with what was delivered', async () => {
+test('the next poll waits for an attempt by the former definition, because it compares with what was delivered', {
+  tags: ['long'],
+}, async () => {
   await define({ map: '{ "former": id }' })
   await asked(1)
   await define({ map: '{ "next": id }' })

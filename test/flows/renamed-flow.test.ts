@@ -75,7 +75,9 @@ async function rowsOf(flow: string): Promise<Record<string, number>> {
   return counts
 }
 
-test('a renamed flow keeps its items, deliveries, history and idempotency keys', async () => {
+test('a renamed flow keeps its items, deliveries, history and idempotency keys', {
+  tags: ['long'],
+}, async () => {
   const before = await rowsOf('prices')
   expect(before).toMatchObject({ flow_items: 3, deliveries: 3, flow_state: 1, flow_errors: 1 })
   await flows.write(file, definition('catalogue'))
@@ -119,7 +121,9 @@ test('a renamed flow keeps its items, deliveries, history and idempotency keys',
   expect(target.received).toHaveLength(received + 1)
 })
 
-test('a flow that was renamed while the service was stopped keeps its state and its pause', async () => {
+test('a flow that was renamed while the service was stopped keeps its state and its pause', {
+  tags: ['long'],
+}, async () => {
   await flows.call('POST', '/flow/prices/pause')
   await flows.write(file, definition('catalogue', { startPaused: false }))
   const received = target.received.length
@@ -133,7 +137,9 @@ test('a flow that was renamed while the service was stopped keeps its state and 
   expect(await rowsOf('prices')).toEqual({})
 })
 
-test('with the name another part of the definition may change, which asks as always', async () => {
+test('with the name another part of the definition may change, which asks as always', {
+  tags: ['long'],
+}, async () => {
   const { destinations } = definition('prices') as { destinations: object[] }
   const mapped = destinations.map((one) => ({ ...one, map: '{ "code": id }' }))
   await flows.write(file, definition('catalogue', { destinations: mapped }))
@@ -147,6 +153,7 @@ test('with the name another part of the definition may change, which asks as alw
 
 test.each(['running', 'paused'])(
   'a flow is no other one whose file was removed in an earlier load: %s',
+  { tags: ['long'] },
   async (state) => {
     if (state === 'paused') await flows.call('POST', '/flow/prices/pause')
     await flows.remove(file)
@@ -161,7 +168,9 @@ test.each(['running', 'paused'])(
   },
 )
 
-test('a flow beside one with the same source and destinations takes over nothing', async () => {
+test('a flow beside one with the same source and destinations takes over nothing', {
+  tags: ['long'],
+}, async () => {
   await flows.write('second.flow.yaml', definition('stock'))
   await reload()
   expect(await names()).toEqual(['prices', 'stock'])
@@ -176,7 +185,7 @@ test('a flow beside one with the same source and destinations takes over nothing
   expect(await rowsOf('catalogue')).not.toHaveProperty('flow_items')
 })
 
-test('of two new names for one flow none takes over', async () => {
+test('of two new names for one flow none takes over', { tags: ['long'] }, async () => {
   await flows.write(file, definition('catalogue'))
   await flows.write('second.flow.yaml', definition('stock'))
   await reload()
@@ -200,14 +209,16 @@ test.each([
       ],
     },
   ],
-])('a new name with %s takes over nothing', async (_, change) => {
+])('a new name with %s takes over nothing', { tags: ['long'] }, async (_, change) => {
   await flows.write(file, definition('catalogue', change))
   await reload()
   expect(await rowsOf('prices')).toMatchObject({ flow_items: 3 })
   expect(await rowsOf('catalogue')).not.toHaveProperty('flow_items')
 })
 
-test('a flow that is renamed during its poll is taken over when the poll has ended', async () => {
+test('a flow that is renamed during its poll is taken over when the poll has ended', {
+  tags: ['long'],
+}, async () => {
   const asked: ServerResponse[] = []
   const server = createServer((_, response) => void asked.push(response))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

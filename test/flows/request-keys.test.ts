@@ -57,7 +57,9 @@ const keys = () =>
     ({ method, headers }) => [method, String(headers['idempotency-key'])] as const,
   )
 
-test('each request of one delivery has its own key, which is the same in each attempt', async () => {
+test('each request of one delivery has its own key, which is the same in each attempt', {
+  tags: ['long'],
+}, async () => {
   let asked = 0
   target.answer(
     ({ method }) => (method === 'POST' && ++asked < 3 ? 503 : method === 'GET' ? 404 : 200),
@@ -78,7 +80,7 @@ test('each request of one delivery has its own key, which is the same in each at
   expect(of('GET')).not.toEqual(of('POST'))
 })
 
-test('the same change under another mapping is another request', async () => {
+test('the same change under another mapping is another request', { tags: ['long'] }, async () => {
   target.answer(503)
   const to = (map: string) => ({
     request: { method: 'PUT', url: `${target.url}/items/{pk}` },
@@ -122,7 +124,7 @@ test('a placeholder for the key in a header, an address or a body has the key of
   expect(new Set(keys().map(([, key]) => key)).size).toBe(2)
 })
 
-test('an item of a batch with another body has another key', async () => {
+test('an item of a batch with another body has another key', { tags: ['long'] }, async () => {
   target.answer(503)
   const to = (map: string) => ({
     request: { method: 'PUT', url: `${target.url}/items/{pk}` },

@@ -71,7 +71,7 @@ describe.each([
   ['a resync', () => flows.call('POST', `/resync/${name}`)],
   ['a reset of the item', () => flows.call('DELETE', `/reset/${name}/A-4`)],
   ['a resync of the item', () => flows.call('POST', `/resync/${name}/A-4`)],
-])('%s', (_, reset) => {
+])('%s', { tags: ['long'] }, (_, reset) => {
   test('deletes items at the destinations that the source lost before it', async () => {
     await start(free)
     await flows.write(`${name}.json`, items(1, 3))

@@ -28,7 +28,9 @@ afterAll(async () => {
   await target?.close()
 })
 
-test('a reset does not affect a running poll, and the next one sends everything again', async () => {
+test('a reset does not affect a running poll, and the next one sends everything again', {
+  tags: ['long'],
+}, async () => {
   const polling = flows.flows.sync('big', { force: true })
   const { db } = flows.service.database
   await expect.poll(() => seenOf(db), { interval: 5 }).toBeGreaterThan(0)
@@ -38,7 +40,9 @@ test('a reset does not affect a running poll, and the next one sends everything 
   expect(await flows.flows.sync('big', { force: true })).toMatchObject({ changes: items.length })
 })
 
-test('a sync during the last poll of a limit causes no poll beyond it', async () => {
+test('a sync during the last poll of a limit causes no poll beyond it', {
+  tags: ['long'],
+}, async () => {
   await flows.call('POST', '/resync/big')
   await flows.call('POST', '/flow/big/limit/1')
   const { db } = flows.service.database

@@ -66,7 +66,9 @@ const sent = (name: string, to: string) => {
   return own.map((one) => `${one.method} ${one.path.slice(path.length)}`).sort()
 }
 
-test('an item that was deleted meanwhile is deleted there too, and what the destination has is not sent again', async () => {
+test('an item that was deleted meanwhile is deleted there too, and what the destination has is not sent again', {
+  tags: ['long'],
+}, async () => {
   const name = 'back'
   await define(name, ['erp', 'web'])
   await poll(name, 'A', 'B', 'C')
@@ -98,7 +100,9 @@ test('an item that was deleted meanwhile is deleted there too, and what the dest
   expect(left[1]).toMatchObject({ delivered_hash: 'deleted' })
 })
 
-test('a change of a deleted item that waited for the destination is not sent', async () => {
+test('a change of a deleted item that waited for the destination is not sent', {
+  tags: ['long'],
+}, async () => {
   const name = 'waited'
   await define(name, ['erp', 'web'])
   await poll(name, 'A', 'B')
@@ -116,7 +120,9 @@ test('a change of a deleted item that waited for the destination is not sent', a
   expect(sent(name, 'web')).toEqual(['DELETE B', 'DELETE C'])
 })
 
-test('nothing is deleted there when the flow no longer deletes, or its key has changed', async () => {
+test('nothing is deleted there when the flow no longer deletes, or its key has changed', {
+  tags: ['long'],
+}, async () => {
   for (const [name, changed] of [
     ['ignoring', { mode: 'ignore' }],
     ['keyed', { key: 'sku' }],

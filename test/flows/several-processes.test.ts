@@ -52,7 +52,9 @@ async function hasReadAgain({ logLines }: TestFlows): Promise<void> {
 
 const sync = (process: TestFlows) => process.call('POST', '/sync/stock?force=true')
 
-test('flow files that one process reloads are reloaded by the others', async () => {
+test('flow files that one process reloads are reloaded by the others', {
+  tags: ['long'],
+}, async () => {
   for (const process of [one, two]) await process.write('stock.flow.yaml', definition('codigo'))
   await one.call('POST', '/flows/reload')
   await hasReadAgain(two)
@@ -65,7 +67,9 @@ test('flow files that one process reloads are reloaded by the others', async () 
   expect((await sync(one)).json()).toEqual({ name: 'stock', changes: 0 })
 })
 
-test('flow files that a process reads at its start are reloaded by the others', async () => {
+test('flow files that a process reads at its start are reloaded by the others', {
+  tags: ['long'],
+}, async () => {
   for (const process of [one, two]) await process.write('stock.flow.yaml', definition('codigo'))
   two = await two.restart()
   await hasReadAgain(one)
@@ -83,7 +87,9 @@ test('a reload by another process does not pause a flow whose file only this pro
   expect((await one.call('GET', '/flows/status')).json().fresh).toMatchObject({ paused: false })
 })
 
-test('two definitions do not send everything again alternately: the process that began later polls', async () => {
+test('two definitions do not send everything again alternately: the process that began later polls', {
+  tags: ['long'],
+}, async () => {
   await two.write('stock.flow.yaml', definition('codigo'))
   two = await two.restart()
   expect((await sync(two)).statusCode).toBe(200)
@@ -116,6 +122,7 @@ test.each([
   ['sent again', 'POST', '/resync/stock?force=true'],
 ] as const)(
   'with a definition that its file no longer has nothing is %s, whatever the clocks',
+  { tags: ['long'] },
   async (_, method, path) => {
     await changeBehindTheFirst(definition('codigo'))
     // By the clock there was no poll for long.
@@ -134,7 +141,9 @@ test.each([
   },
 )
 
-test('a synced item is also delivered to a destination that this process has not read yet', async () => {
+test('a synced item is also delivered to a destination that this process has not read yet', {
+  tags: ['long'],
+}, async () => {
   const tell = () => one.call('POST', '/sync/stock/3')
   const both = definition('sku') as { destinations: { name: string }[] }
   const destinations = ['web', 'second'].map((name) => ({ ...both.destinations[0], name }))
@@ -149,7 +158,9 @@ test('a synced item is also delivered to a destination that this process has not
   expect(new Set(sent.map(({ headers }) => headers['idempotency-key'])).size).toBe(2)
 })
 
-test('a stop by one process holds for every process, and is shown by each', async () => {
+test('a stop by one process holds for every process, and is shown by each', {
+  tags: ['long'],
+}, async () => {
   const got = () => target.received.filter(({ path }) => path === '/stock/3').length
   const stopped = await two.call('POST', '/sending/stop', { body: { flow: 'stock' } })
   expect(stopped.statusCode).toBe(200)
@@ -170,6 +181,7 @@ test('a stop by one process holds for every process, and is shown by each', asyn
 
 test.each([0, 1])(
   'a renamed flow is taken over by the leading process, whichever reads the files first: %i',
+  { tags: ['long'] },
   async (first) => {
     const path = `${one.dir}/stock.json`
     const source = { type: 'file', path, format: 'json', settle: '0s' }

@@ -68,20 +68,24 @@ test.each([
   ['shopify', shopify],
   ['mercadolibre', () => mercadolibre('A', 'B')],
   ['mercadolibre-warehouses', () => warehouses('A', 'B')],
-])('%s: a stock below 0 is 0, and a fraction is rounded down', async (_, open) => {
-  const { bring, failures, stock } = await open()
-  await bring(article('A', '10,00', '5'), article('B', '10,00', '5'))
-  await bring(article('A', '10,00', '-3'), article('B', '10,00', '2,9'))
-  expect([stock('A'), stock('B')]).toEqual([0, 2])
-  await bring(
-    article('A', '10,00', '-0,5'),
-    article('B', '10,00', '0,9'),
-    article('C', '1,00', '-1'),
-  )
-  expect([stock('A'), stock('B')]).toEqual([0, 0])
-  expect(await errors(failures)).not.toContain('stock')
-  expect(await errors(failures)).not.toContain('quantity')
-})
+])(
+  '%s: a stock below 0 is 0, and a fraction is rounded down',
+  { tags: ['long'] },
+  async (_, open) => {
+    const { bring, failures, stock } = await open()
+    await bring(article('A', '10,00', '5'), article('B', '10,00', '5'))
+    await bring(article('A', '10,00', '-3'), article('B', '10,00', '2,9'))
+    expect([stock('A'), stock('B')]).toEqual([0, 2])
+    await bring(
+      article('A', '10,00', '-0,5'),
+      article('B', '10,00', '0,9'),
+      article('C', '1,00', '-1'),
+    )
+    expect([stock('A'), stock('B')]).toEqual([0, 0])
+    expect(await errors(failures)).not.toContain('stock')
+    expect(await errors(failures)).not.toContain('quantity')
+  },
+)
 
 /** The next change of the shop is answered as if another value stood there. */
 const tampered = [
@@ -143,6 +147,7 @@ const tampered = [
 
 test.each(tampered)(
   '%s in the answer fails the item, with both values',
+  { tags: ['long'] },
   async (_, open, change, cause) => {
     const { shop, bring, failures } = await open()
     await bring(article('A', '10,00', '9'), article('B', '10,00', '9'))
@@ -165,7 +170,9 @@ test.each(tampered)(
   },
 )
 
-test('woocommerce: an entry of a batch that shows another value fails alone', async () => {
+test('woocommerce: an entry of a batch that shows another value fails alone', {
+  tags: ['long'],
+}, async () => {
   const { shop, bring, failures } = await woocommerce()
   const articles = ['A', 'B', 'C'].map((sku) => article(sku, '10,00', '9'))
   await bring(...articles)
@@ -189,7 +196,9 @@ test('mercadolibre: a price that the category refuses does not hold back the sto
   expect(await errors(failures)).toMatch(/available_quantity/)
 })
 
-test('shopify: a price that the shop refuses does not hold back the stock, of its own products too', async () => {
+test('shopify: a price that the shop refuses does not hold back the stock, of its own products too', {
+  tags: ['long'],
+}, async () => {
   const { shop, variant, stock, bring, failures } = await shopify()
   const [made] = shop.put('a-mano', 'HAND').variants
   if (made) made.stock['gid://shopify/Location/1'] = 1
@@ -222,7 +231,9 @@ test.each([
   },
 )
 
-test('woocommerce: a price that the shop refuses does not hold back the stock, nor the reverse', async () => {
+test('woocommerce: a price that the shop refuses does not hold back the stock, nor the reverse', {
+  tags: ['long'],
+}, async () => {
   const { shop, bring, failures } = await woocommerce()
   const known = (sku: string) => [...shop.products.values()].find((one) => one.sku === sku)
   const parent = shop.put({ type: 'variable' })
@@ -265,7 +276,9 @@ test('shopify: a variant that is not stocked at the location is activated there'
   expect(await failures()).toEqual([])
 })
 
-test('shopify: a product that a person deleted is made again, and one made by hand is found again', async () => {
+test('shopify: a product that a person deleted is made again, and one made by hand is found again', {
+  tags: ['long'],
+}, async () => {
   const { shop, variant, bring, failures } = await shopify()
   shop.put('a-mano', 'HAND')
   await bring(article('OWN', '10,00', '5'), article('HAND', '10,00', '5'))
@@ -346,6 +359,7 @@ const moved = [
 
 test.each(moved)(
   '%s: an article whose SKU the merchant gave to another product is found there',
+  { tags: ['long'] },
   async (_, open) => {
     const { shop, bring, failures, move, held, isAskedBefore } = await open()
     await bring(article('A', '10,00', '5'), article('B', '10,00', '5'))
@@ -368,6 +382,7 @@ test.each(moved)(
 )
 
 test('two live listings of one SKU are reported, and neither is changed', {
+  tags: ['long'],
   timeout: 60_000,
 }, async () => {
   const meli = await mercadolibre('A')
@@ -394,7 +409,9 @@ test('two live listings of one SKU are reported, and neither is changed', {
   expect(await errors(woo.failures)).toMatch(/2 values for id/)
 })
 
-test('a second listing that is not live does not count: the live one is changed', async () => {
+test('a second listing that is not live does not count: the live one is changed', {
+  tags: ['long'],
+}, async () => {
   const { shop, variant, bring, failures } = await shopify()
   shop.put('viejo', 'A').status = 'ARCHIVED'
   const live = shop.put('a-mano', 'A')

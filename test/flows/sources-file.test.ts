@@ -291,7 +291,7 @@ test('ndjson: one object per line, exact numbers, the last line with or without 
   )
 })
 
-test('json: the list, or the list at the path of items', async () => {
+test('json: the list, or the list at the path of items', { tags: ['long'] }, async () => {
   const source = { path: join(folder, 'a.json'), format: 'json' }
   await write('a.json', '[{"id":1}]')
   expect(await read(source)).toEqual([{ id: 1 }])

@@ -337,7 +337,9 @@ test('429 and 5xx are retried after their Retry-After, up to a minute', async ()
   expect(server.asked).toHaveLength(1)
 })
 
-test('a server without an answer is a failure after the timeout of each request', async () => {
+test('a server without an answer is a failure after the timeout of each request', {
+  tags: ['long'],
+}, async () => {
   server.handle = () => undefined
   const { source, slept } = open({ limits: { timeout: '100ms' } })
   expect((await failureOf(readAll(source))).message).toContain('no whole answer within 100 ms')

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { flowOf, ids, noFeeds, openTestSource, readAll } from './sources-support.ts'
 
 // Vitest finds more names in CommonJS packages than Node does, so the service might not start although tests pass.
-test('Node can load all sources', async () => {
+test('Node can load all sources', { tags: ['long'] }, async () => {
   const index = fileURLToPath(new URL('../../src/flows/sources/open-source.ts', import.meta.url))
   const { stdout } = await promisify(execFile)(process.execPath, [
     '--input-type=module',

@@ -147,7 +147,9 @@ test('a refused login is reported without the password', async () => {
   expect(JSON.stringify([failure.message, failure.stack])).not.toMatch(/Secr3t/)
 })
 
-test('a query without a result within the timeout is canceled, before and after the first records', async () => {
+test('a query without a result within the timeout is canceled, before and after the first records', {
+  tags: ['long'],
+}, async () => {
   const columns = [column('id', 'int')]
   const before = server.seen.attentions
   for (const rows of [[], [[1], [2]]]) {
@@ -178,7 +180,7 @@ test('an abort, an early end and close stop the read and close the connection', 
   await untilClosed()
 })
 
-test('the read ends when a server does not confirm a cancel', async () => {
+test('the read ends when a server does not confirm a cancel', { tags: ['long'] }, async () => {
   server.ignoresAttention = true
   give = { columns: [column('id', 'int')], rows: [[1], [2]], staysOpen: true }
   const begin = performance.now()

@@ -149,33 +149,41 @@ test.skipIf(!url)('a query cannot write or contain a second statement', async ()
   expect(rows).toEqual([{ n: 2_500 }])
 })
 
-test.skipIf(!url)('a query that takes too long, or is aborted, ends at the server', async () => {
-  const slow = `select 1 as id, sleep(60) from ${table}`
-  const impatient = source(slow, { limits: { timeoutMs: 300 } })
-  await expect(readAll(impatient)).rejects.toThrow('no answer for 300 ms')
-  await untilNoneRuns()
-  const given = new AbortController()
-  const reason = new Error('given up')
-  const drain = async () => {
-    for await (const _ of source(slow).scan({ since: null, signal: given.signal }));
-  }
-  const aborted = expect(drain()).rejects.toBe(reason)
-  await expect.poll(running, { timeout: 10_000, interval: 20 }).toBe(1)
-  given.abort(reason)
-  await aborted
-  await untilNoneRuns()
-})
+test.skipIf(!url)(
+  'a query that takes too long, or is aborted, ends at the server',
+  { tags: ['long'] },
+  async () => {
+    const slow = `select 1 as id, sleep(60) from ${table}`
+    const impatient = source(slow, { limits: { timeoutMs: 300 } })
+    await expect(readAll(impatient)).rejects.toThrow('no answer for 300 ms')
+    await untilNoneRuns()
+    const given = new AbortController()
+    const reason = new Error('given up')
+    const drain = async () => {
+      for await (const _ of source(slow).scan({ since: null, signal: given.signal }));
+    }
+    const aborted = expect(drain()).rejects.toBe(reason)
+    await expect.poll(running, { timeout: 10_000, interval: 20 }).toBe(1)
+    given.abort(reason)
+    await aborted
+    await untilNoneRuns()
+  },
+)
 
-test.skipIf(!url)('a slow consumer does not use up the time of the source', async () => {
-  const some = source(`select id from ${table}`, { limits: { timeoutMs: 300, fetchSize: 1_000 } })
-  const { signal } = new AbortController()
-  let rows = 0
-  for await (const batch of some.scan({ since: null, signal })) {
-    rows += batch.length
-    if (rows === 1_000) await new Promise((resolve) => setTimeout(resolve, 500))
-  }
-  expect(rows).toBe(2_500)
-})
+test.skipIf(!url)(
+  'a slow consumer does not use up the time of the source',
+  { tags: ['long'] },
+  async () => {
+    const some = source(`select id from ${table}`, { limits: { timeoutMs: 300, fetchSize: 1_000 } })
+    const { signal } = new AbortController()
+    let rows = 0
+    for await (const batch of some.scan({ since: null, signal })) {
+      rows += batch.length
+      if (rows === 1_000) await new Promise((resolve) => setTimeout(resolve, 500))
+    }
+    expect(rows).toBe(2_500)
+  },
+)
 
 test.skipIf(!url)('a connection that the server closes fails the read', async () => {
   const some = source(`select id, repeat('x', 20000) as t from ${table}`, {

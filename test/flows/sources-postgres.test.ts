@@ -190,16 +190,20 @@ test.skipIf(!url)('a query that takes too long is stopped at the server', async 
   await untilNoneOpen()
 })
 
-test.skipIf(!url)('a slow consumer does not use up the time of the source', async () => {
-  const some = source(`select id from ${table}`, { limits: { timeoutMs: 400, fetchSize: 1_000 } })
-  const { signal } = new AbortController()
-  let rows = 0
-  for await (const batch of some.scan({ since: null, signal })) {
-    rows += batch.length
-    await new Promise((resolve) => setTimeout(resolve, 300))
-  }
-  expect(rows).toBe(2_500)
-})
+test.skipIf(!url)(
+  'a slow consumer does not use up the time of the source',
+  { tags: ['long'] },
+  async () => {
+    const some = source(`select id from ${table}`, { limits: { timeoutMs: 400, fetchSize: 1_000 } })
+    const { signal } = new AbortController()
+    let rows = 0
+    for await (const batch of some.scan({ since: null, signal })) {
+      rows += batch.length
+      await new Promise((resolve) => setTimeout(resolve, 300))
+    }
+    expect(rows).toBe(2_500)
+  },
+)
 
 test.skipIf(!url)(
   'an abort, an early end and close stop the read and close the connection',

@@ -74,7 +74,9 @@ test('a file of a server is read like a local one, and the connection ends with 
   ).toEqual([])
 })
 
-test('a large file arrives whole and in order, also from a server that returns less than requested', async () => {
+test('a large file arrives whole and in order, also from a server that returns less than requested', {
+  tags: ['long'],
+}, async () => {
   const lines = Array.from({ length: 40_000 }, (_, index) => `${index},${'x'.repeat(index % 97)}`)
   await write('a.csv', `id,t\n${lines.join('\n')}\n`)
   server.mostBytes = 20_001
@@ -243,7 +245,9 @@ test('a last line without its end waits until the file was unchanged for 15 minu
   ])
 })
 
-test('a lost connection fails the poll before any record of the file, and the next poll reads all', async () => {
+test('a lost connection fails the poll before any record of the file, and the next poll reads all', {
+  tags: ['long'],
+}, async () => {
   await write('p1.csv', `id\n${'1\n'.repeat(1)}`, 60)
   const many = Array.from({ length: 100_000 }, (_, index) => `${index + 100}-${'x'.repeat(20)}`)
   await write('p2.csv', `id\n${many.join('\n')}\n`, 50)
@@ -358,7 +362,9 @@ test('links are not followed, and a missing or forbidden file is reported with i
   )
 })
 
-test('a server that stops answering is a failure after the timeout, at any step', async () => {
+test('a server that stops answering is a failure after the timeout, at any step', {
+  tags: ['long'],
+}, async () => {
   await write('a.csv', 'id\n1\n')
   for (const silent of ['LSTAT', 'OPEN', 'READ'] as const) {
     server.before = (request) =>

@@ -38,6 +38,7 @@ afterAll(async () => {
 
 test.skipIf(!url)(
   '200 flows that read from one server at once all read, within its limit of connections',
+  { tags: ['long'] },
   async () => {
     const sources = Array.from({ length: 200 }, () =>
       sqlSource({ driver: 'postgres', url: address, query: 'select 1 as id, pg_sleep(0.01)' }),

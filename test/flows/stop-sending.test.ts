@@ -60,7 +60,9 @@ const destination = async (flow: string, name: string) => {
 /** Time for several looks of each worker. */
 const meanwhile = () => wait(400)
 
-test('no flow sends to a stopped destination, and all of it is sent after the start', async () => {
+test('no flow sends to a stopped destination, and all of it is sent after the start', {
+  tags: ['long'],
+}, async () => {
   const stopped = await stop({ destination: 'web', reason: 'the shop moves' })
   expect(stopped).toEqual({
     ...{ status: 'stopped', flow: null, destination: 'web', reason: 'the shop moves' },
@@ -113,7 +115,9 @@ test('no flow sends to a stopped destination, and all of it is sent after the st
   ])
 })
 
-test('running attempts complete and claimed ones wait; the destination shows its rate and what waits', async () => {
+test('running attempts complete and claimed ones wait; the destination shows its rate and what waits', {
+  tags: ['long'],
+}, async () => {
   let release = () => {}
   const released = new Promise<void>((resolve) => {
     release = resolve
@@ -174,7 +178,9 @@ test('running attempts complete and claimed ones wait; the destination shows its
   server.close()
 })
 
-test('each stop is separate; a start ends one, and its answer names the remaining ones', async () => {
+test('each stop is separate; a start ends one, and its answer names the remaining ones', {
+  tags: ['long'],
+}, async () => {
   await stop({ flow: 'switched' })
   const first = await stop({ reason: 'maintenance' })
   expect(await stop({ reason: 'another reason' })).toEqual(first)

@@ -61,7 +61,9 @@ const fillQueue = (flow: string, pk: string) =>
     where row.flow = ${flow} and row.destination = 'web' and row.pk = ${pk} and row.state = 'waiting'
   `.execute(flows.service.database.db)
 
-test('while one destination is down, the flow is polled and its changes reach the others, however many wait', async () => {
+test('while one destination is down, the flow is polled and its changes reach the others, however many wait', {
+  tags: ['long'],
+}, async () => {
   const flow = patientFlow('half', target.url, { pollInterval: '1s', startPaused: false })
   const file = { name: 'copy', type: 'file', path: `${flows.dir}/half.out`, format: 'ndjson' }
   await flows.write('half.json', [{ id: 'L-1' }, { id: 'L-2' }])
@@ -113,7 +115,9 @@ test.each([
   expect([response.statusCode, Object.keys(response.json())]).toEqual([status, ['error']])
 })
 
-test('deliveries to a renamed destination are listed, and sent when the name is back', async () => {
+test('deliveries to a renamed destination are listed, and sent when the name is back', {
+  tags: ['long'],
+}, async () => {
   const renamed = patientFlow('late', target.url) as { destinations: { name: string }[] }
   await flows.write('late.flow.yaml', {
     ...renamed,

@@ -44,7 +44,9 @@ const runs = async (name: string) => (await flows.call('GET', `/flow/${name}/run
 const errors = async (name: string) => (await flows.call('GET', `/errors?flow=${name}`)).json()
 const sync = (name: string) => flows.call('POST', `/sync/${name}?force=true`)
 
-test('a poll waits for a file that is being written until it is unchanged, and does not count as failed', async () => {
+test('a poll waits for a file that is being written until it is unchanged, and does not count as failed', {
+  tags: ['long'],
+}, async () => {
   await flows.write('written.json', [{ id: '1' }])
   const answer = await sync('written')
   expect([answer.statusCode, answer.json().error]).toEqual([

@@ -89,7 +89,9 @@ test('a new flow is saved, runs, and is listed with its file and the templates',
   expect(await read(file)).toMatchObject({ text: definition(name), hash, versions: [] })
 })
 
-test('the replaced version of a save is kept, and can be read and saved again', async () => {
+test('the replaced version of a save is kept, and can be read and saved again', {
+  tags: ['long'],
+}, async () => {
   const { name, file, hash } = await saved()
   const later = definition(name, { description: 'second' })
   const second = (await put(file, later, hash)).json()
@@ -458,7 +460,9 @@ test.each([
   await closed.stop()
 })
 
-test('a caller with the token can save, and so can a flow operator who has signed in', async () => {
+test('a caller with the token can save, and so can a flow operator who has signed in', {
+  tags: ['long'],
+}, async () => {
   const syncToken = 's'.repeat(32)
   const asked = await startTestFlows({
     service,

@@ -56,7 +56,9 @@ test('requests that do not fail are not counted', async () => {
   expect(await limit.tries('192.0.2.1', 2)).toEqual([0, 60])
 })
 
-test('T7: an address over its limit stays blocked while many other addresses call', async () => {
+test('T7: an address over its limit stays blocked while many other addresses call', {
+  tags: ['long'],
+}, async () => {
   const limit = await limitOf(2)
   await limit.tries('192.0.2.1', 2)
   for (let other = 0; other < 6_000; other += 1) {

@@ -31,7 +31,9 @@ test('the file COMMIT names the commit; any other content is ignored', async () 
   }
 })
 
-test('in a checkout git gives the commit and marks changes; without git or checkout the service starts, too', async () => {
+test('in a checkout git gives the commit and marks changes; without git or checkout the service starts, too', {
+  tags: ['long'],
+}, async () => {
   const checkout = await folder('checkout')
   const git = (...args: string[]) =>
     execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], {

@@ -128,7 +128,9 @@ test('a client that disconnects before its stream begins leaves no stream and no
   expect([streams.count(), wakes.size]).toEqual([0, 0])
 })
 
-test('for a client that does not read one event is buffered; later it gets the newest state, and is cut in the end', async () => {
+test('for a client that does not read one event is buffered; later it gets the newest state, and is cut in the end', {
+  tags: ['long'],
+}, async () => {
   const { app, streams, state, set } = counting({ longestMs: 700 })
   state.padding = 'x'.repeat(1_000_000)
   const socket = await open(app, 'GET /count HTTP/1.1\r\nhost: x\r\n\r\n')
@@ -163,7 +165,9 @@ test('a slow client gets the newest state, not every change', async () => {
   socket.destroy()
 })
 
-test('a stop ends streams at once, also one whose client does not read or whose source hangs', async () => {
+test('a stop ends streams at once, also one whose client does not read or whose source hangs', {
+  tags: ['long'],
+}, async () => {
   const { app, state } = counting()
   const hanging = counting({}, { read: () => new Promise(() => {}) })
   const well = await openStream(app, '/count')

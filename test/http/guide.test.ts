@@ -17,7 +17,7 @@ const paths = globSync('**/*.md', { cwd: docs }).map((file) =>
 const listeners = () => [flows.service.app, flows.app]
 const read = (url: string) => flows.service.app.inject({ url })
 
-test('each listener serves every document, without a script', async () => {
+test('each listener serves every document, without a script', { tags: ['long'] }, async () => {
   expect(paths.length).toBeGreaterThan(50)
   for (const app of listeners()) {
     const page = await app.inject({

@@ -39,7 +39,9 @@ function stoppable() {
   return { app, busy, finish }
 }
 
-test('a stop wakes long-polls, ends streams, lets running requests finish and does not wait for kept-alive sockets', async () => {
+test('a stop wakes long-polls, ends streams, lets running requests finish and does not wait for kept-alive sockets', {
+  tags: ['long'],
+}, async () => {
   const { app, busy, finish } = stoppable()
   const idle = await open(app, request('/now'))
   const idleAnswer = readAll(idle)

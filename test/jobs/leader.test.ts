@@ -185,7 +185,9 @@ test('T50: a process that loses the lease in a transaction takes a free one at o
   expect(await tokenOf()).toBe(3)
 })
 
-test('T50: a clock that is set forward ends no term of a process that renews', async () => {
+test('T50: a clock that is set forward ends no term of a process that renews', {
+  tags: ['long'],
+}, async () => {
   const leader = open('one')
   await until(() => leader.current())
   const other = open('two')
@@ -230,7 +232,9 @@ test('T50: a process that cannot renew stops by its own clock, before another on
   isAway.current = false
 })
 
-test('a crashed leader is followed within 10 s, and one that stops at once', async () => {
+test('a crashed leader is followed within 10 s, and one that stops at once', {
+  tags: ['long'],
+}, async () => {
   const { database: failing, isAway } = cuttable()
   const deps = { now, log: memoryLog() }
   const [crashed, next, last] = ['crashed', 'next', 'last'].map((processId) =>
@@ -262,7 +266,9 @@ test('a crashed leader is followed within 10 s, and one that stops at once', asy
   await until(() => waits.current())
 })
 
-test('a leader whose connection has ended is followed long before the deadline, with the polls that it left', async () => {
+test('a leader whose connection has ended is followed long before the deadline, with the polls that it left', {
+  tags: ['long'],
+}, async () => {
   const poll = { name: pollLease('articles'), lengthMs: leaseMs }
   const { database: failing, isAway } = cuttable()
   const first = open('one', () => {}, failing)
@@ -322,7 +328,9 @@ test('a process leads though its first connection ended while it was opened', as
   expect(opened).toBe(2)
 })
 
-test('a process that takes a lease over begins when no earlier permit can be valid, whatever the clock shows', async () => {
+test('a process that takes a lease over begins when no earlier permit can be valid, whatever the clock shows', {
+  tags: ['long'],
+}, async () => {
   const unrenewed = new Proxy(database.db, {
     get(real, name) {
       if (name === 'updateTable') throw new Error('nothing is written')

@@ -496,13 +496,17 @@ test('each rule is understood, and does not fire without a fault', () => {
   expect(loudest(used)).toEqual([])
 })
 
-test.for(rules)('$alert fires', async ({ alert, expr, annotations }, context) => {
-  if (lacks[alert]) context.skip(`needs ${lacks[alert]}`)
-  const trouble = troubles[alert]
-  if (!trouble) throw new Error(`say in troubles how ${alert} comes true`)
-  expect(evaluate(expr, await trouble())).not.toEqual([])
-  expect(Object.keys(annotations)).toEqual(['summary', 'action'])
-})
+test.for(rules)(
+  '$alert fires',
+  { tags: ['long'] },
+  async ({ alert, expr, annotations }, context) => {
+    if (lacks[alert]) context.skip(`needs ${lacks[alert]}`)
+    const trouble = troubles[alert]
+    if (!trouble) throw new Error(`say in troubles how ${alert} comes true`)
+    expect(evaluate(expr, await trouble())).not.toEqual([])
+    expect(Object.keys(annotations)).toEqual(['summary', 'action'])
+  },
+)
 
 test('the documentation names no rule that does not exist', () => {
   expect(Object.keys(troubles).sort()).toEqual(rules.map(({ alert }) => alert).sort())

@@ -234,7 +234,9 @@ test('private addresses need allowPrivateNetwork, and cloud metadata is never ca
   }
 })
 
-test('receivers that never finish time out together, and their connections are closed', async () => {
+test('receivers that never finish time out together, and their connections are closed', {
+  tags: ['long'],
+}, async () => {
   const web = await openTarPit('H')
   const mail = await openTarPit('220-wait\r\n')
   const began = performance.now()

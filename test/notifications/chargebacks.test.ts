@@ -79,7 +79,9 @@ const sendWebhook = (till: Till, id: string) =>
 const decide = (id: string, body: object) =>
   sandboxCall(service, 'POST', `/_sandbox/chargebacks/${id}/act`, body)
 
-test('a charge-back is notified when it is opened, before its documents are due, and when it is decided', async () => {
+test('a charge-back is notified when it is opened, before its documents are due, and when it is decided', {
+  tags: ['long'],
+}, async () => {
   const { till, id } = await openCase('three messages')
   await pass(1_000)
   expect(received()).toEqual(['chargebacks.opened open'])
@@ -106,7 +108,9 @@ test('a charge-back is notified when it is opened, before its documents are due,
   expect(received()).toHaveLength(3)
 })
 
-test('a changed deadline is notified again, but not after the documents were handed in', async () => {
+test('a changed deadline is notified again, but not after the documents were handed in', {
+  tags: ['long'],
+}, async () => {
   const soon = () => new Date(service.clock.now().getTime() + dayMs).toISOString()
   const { till, id } = await openCase('moved deadline', { deadline: soon() })
   await pass(1_000)

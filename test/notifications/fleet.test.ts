@@ -103,7 +103,9 @@ type Event = {
 const events = () => hook.calls.map(({ body }) => JSON.parse(body) as Event)
 const received = () => events().map(({ type, data }) => `${type} ${data.cause}`)
 
-test('every receiver gets each problem once within a minute, and its recovery once', async () => {
+test('every receiver gets each problem once within a minute, and its recovery once', {
+  tags: ['long'],
+}, async () => {
   const troubles = [
     box('acme', 'CAJA-1', 'terminal_standalone'),
     box('acme', 'CAJA-2', 'terminal_missing'),
@@ -164,7 +166,9 @@ test('a message is signed, names subject, cause and action, and the log shows no
   for (const canary of ['slackcanary', 'tokencanary', secret]) expect(log).not.toContain(canary)
 })
 
-test('one cause at several clients makes one message, with the number of dependent boxes', async () => {
+test('one cause at several clients makes one message, with the number of dependent boxes', {
+  tags: ['long'],
+}, async () => {
   const connection = (scope: string): State => ({
     kind: 'connection',
     scope,
@@ -216,7 +220,9 @@ test('a problem that ends before its notification is not notified, and one that 
   expect(received()).toEqual(['fleet.trouble terminal_silent'])
 })
 
-test('another cause of the same box is notified again; its recovery once', async () => {
+test('another cause of the same box is notified again; its recovery once', {
+  tags: ['long'],
+}, async () => {
   await setState(box('acme', 'CAJA-1', 'terminal_silent'))
   await check(30)
   await setState(box('acme', 'CAJA-1', 'terminal_missing'))
@@ -270,7 +276,9 @@ test('two processes notify each problem once', async () => {
   expect(slack.calls).toHaveLength(2)
 })
 
-test('a receiver that is down delays no other, and gets the message when it is up again', async () => {
+test('a receiver that is down delays no other, and gets the message when it is up again', {
+  tags: ['long'],
+}, async () => {
   slack.answer = (response) => response.writeHead(503).end()
   await setState(box('acme', 'CAJA-1', 'terminal_silent'))
   await check(30)
@@ -283,7 +291,7 @@ test('a receiver that is down delays no other, and gets the message when it is u
   expect(hook.calls).toHaveLength(1)
 })
 
-test('a message that its receiver refuses delays no later one', async () => {
+test('a message that its receiver refuses delays no later one', { tags: ['long'] }, async () => {
   // Such as one that is too large for it.
   hook.answer = (response, { body }) =>
     response.writeHead(body.includes('terminal_silent') ? 413 : 200).end()
@@ -299,7 +307,9 @@ test('a message that its receiver refuses delays no later one', async () => {
   expect(received().at(-1)).toBe('fleet.trouble terminal_silent')
 })
 
-test('a receiver that refuses every message is not sent all of them at once', async () => {
+test('a receiver that refuses every message is not sent all of them at once', {
+  tags: ['long'],
+}, async () => {
   hook.answer = (response) => response.writeHead(404).end()
   const causes = ['terminal_silent', 'terminal_busy', 'terminal_missing', 'refused', 'no_tokens']
   await setState(...causes.map((cause, index) => box('acme', `CAJA-${index}`, cause)))
@@ -326,7 +336,9 @@ test('in quiet hours nothing is sent; at their end only the problems that last a
   expect(received()).toEqual(['fleet.trouble terminal_silent'])
 })
 
-test('a database that takes no writes is notified once without it, and its recovery once', async () => {
+test('a database that takes no writes is notified once without it, and its recovery once', {
+  tags: ['long'],
+}, async () => {
   let takesWrites = true
   const database = { ...service.database, takesWrites: async () => takesWrites }
   const config = loadConfig({ ...testSettings, ...settings() })

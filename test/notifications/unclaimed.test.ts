@@ -84,7 +84,9 @@ async function openShop(client: string): Promise<Till> {
   return till
 }
 
-test('each unclaimed payment is notified once within ten minutes, and once more when it is settled', async () => {
+test('each unclaimed payment is notified once within ten minutes, and once more when it is settled', {
+  tags: ['long'],
+}, async () => {
   const till = await openShop('settling')
   const [first, second] = [await typeCharge(service, till), await typeCharge(service, till)]
   await typeCharge(service, till, { pos_id: undefined })
@@ -110,7 +112,9 @@ test('each unclaimed payment is notified once within ten minutes, and once more 
   expect(received()).toHaveLength(2)
 })
 
-test('an unclaimed payment that is settled in the quiet hours before its notification is not notified', async () => {
+test('an unclaimed payment that is settled in the quiet hours before its notification is not notified', {
+  tags: ['long'],
+}, async () => {
   const till = await openShop('quiet')
   service.clock.advance(msUntil(2))
   await service.paymentWatch.watchOnce()
@@ -123,7 +127,9 @@ test('an unclaimed payment that is settled in the quiet hours before its notific
   expect(received()).toEqual([`orphans.found ${open} open`])
 })
 
-test('many unclaimed payments are notified in messages of twenty, each of them once', async () => {
+test('many unclaimed payments are notified in messages of twenty, each of them once', {
+  tags: ['long'],
+}, async () => {
   const till = await openShop('many')
   const planted: string[] = []
   for (let at = 0; at < 45; at += 1) planted.push(await typeCharge(service, till))

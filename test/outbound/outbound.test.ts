@@ -112,7 +112,9 @@ test('a name that does not resolve excludes an effect', async () => {
   expect(error).toMatchObject({ kind: 'unreachable', effect: 'none', failure: 'connect' })
 })
 
-test('a handshake that hangs is cut in time and excludes an effect', async () => {
+test('a handshake that hangs is cut in time and excludes an effect', {
+  tags: ['long'],
+}, async () => {
   const silent = createServer(() => undefined)
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void silent.close())
@@ -295,7 +297,7 @@ test('no wait begins that leaves no room for an attempt', async () => {
   expect([server.seen.length, waits]).toEqual([3, [4_000]])
 })
 
-test('a clock that is set back does not prolong the budget', async () => {
+test('a clock that is set back does not prolong the budget', { tags: ['long'] }, async () => {
   await using server = await startServer(hang)
   const clock = { ms: 1_800_000_000_000 }
   const { send } = client({ now: () => clock.ms })
@@ -317,7 +319,9 @@ const elsewhere = `
   })
   server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port))`
 
-test('an answer that came while this process stood still past the time limit is read', async () => {
+test('an answer that came while this process stood still past the time limit is read', {
+  tags: ['long'],
+}, async () => {
   const asked = new Int32Array(new SharedArrayBuffer(4))
   const thread = new Worker(elsewhere, { eval: true, workerData: asked })
   onTestFinished(() => void thread.terminate())
@@ -332,7 +336,7 @@ test('an answer that came while this process stood still past the time limit is 
   expect(await answering).toMatchObject({ status: 201 })
 })
 
-test('an attempt is cut at the end of the budget', async () => {
+test('an attempt is cut at the end of the budget', { tags: ['long'] }, async () => {
   await using server = await startServer(hang)
   const startedAt = performance.now()
   const { send } = client({ timeoutMs: 5_000 })

@@ -298,7 +298,9 @@ test('a charge that an equal request made at another store is not shown to a sup
   expect(again.body).not.toContain(first.json().order_id)
 })
 
-test('an id that has the form of none is refused as such or as missing, for every kind of caller', async () => {
+test('an id that has the form of none is refused as such or as missing, for every kind of caller', {
+  tags: ['long'],
+}, async () => {
   const owner = await join(service, { name: 'pia', role: 'administrator', client: 'acme' })
   const chief = await join(service, { name: 'sol', role: 'administrator' })
   const ids = ['abc', '0', `${unusedId}0`, 'ORD1', '\0', 'á', "'"]

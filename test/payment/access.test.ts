@@ -230,6 +230,7 @@ function expectedOf(route: string, row: Row, caller: Caller): string {
 
 test.each(Object.entries(table))(
   '%s answers each caller as its access class demands',
+  { tags: ['long'] },
   async (route, row) => {
     // New sessions, because one of the routes ends them.
     cookies = { acme: await signIn(tokens.acme ?? ''), admin: await signIn(adminToken) }

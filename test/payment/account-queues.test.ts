@@ -90,6 +90,7 @@ async function whileOthersHang(work: () => Promise<unknown>, done: () => Promise
 
 test.each(['confirmed', 'unknown'] as const)(
   'shops whose calls hang delay no other shop: orders that are %s',
+  { tags: ['long'] },
   async (state) => {
     const neighbours = [await openOrder(`hangs ${state}`), await openOrder(`hangs too ${state}`)]
     for (const neighbour of neighbours) {
@@ -185,7 +186,9 @@ test('another process takes over the orders of a crashed process within 6 second
   }
 })
 
-test('a successful call beside one that got a 429 does not end the pause of the account', async () => {
+test('a successful call beside one that got a 429 does not end the pause of the account', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId, mpOrderId } = await openOrder('answered beside')
   const [refused = ''] = await (await insertDueRows(service, orderId)).orders(1)
   await setFaults(
@@ -219,7 +222,7 @@ test('one pass works off a backlog of webhooks', { tags: ['long'] }, async () =>
   expect(await webhookStates(ids)).toEqual(Array(100).fill('processed'))
 })
 
-test('a shop whose calls hang delays no webhook of another shop', async () => {
+test('a shop whose calls hang delays no webhook of another shop', { tags: ['long'] }, async () => {
   const neighbour = await openOrder('webhooks hang')
   const { orderId, mpOrderId } = await openOrder('beside webhooks')
   const due = await insertDueRows(service, neighbour.orderId)
@@ -305,7 +308,9 @@ test('another process takes over the webhooks of a crashed process within 6 seco
   }
 })
 
-test('webhooks for unknown orders that read at a hanging shop delay no webhook for a known order', async () => {
+test('webhooks for unknown orders that read at a hanging shop delay no webhook for a known order', {
+  tags: ['long'],
+}, async () => {
   const neighbour = await openOwnShop(service, 'creation hangs')
   const { orderId, mpOrderId } = await openOrder('known')
   await setFaults(service, {

@@ -37,7 +37,9 @@ async function entries(query: string): Promise<Entry[]> {
 
 const missingOrder = '3f8e1f0e-6c2d-4b5a-9a51-0c7c4f2f9d11'
 
-test('work for a client that has disconnected is audited with his address and key', async () => {
+test('work for a client that has disconnected is audited with his address and key', {
+  tags: ['long'],
+}, async () => {
   const shop = await openOwnShop(service, 'disconnects')
   const { order_id } = (await charge(service, shop, { reference: 'H-1' })).json()
   await forgetRequests(service)

@@ -261,7 +261,9 @@ describe.each(engines)('on $title', ({ skip, open }) => {
   )
 })
 
-test('the housekeeping of a service deletes old entries only where the setting asks for it, and fails where the log was changed', async () => {
+test('the housekeeping of a service deletes old entries only where the setting asks for it, and fails where the log was changed', {
+  tags: ['long'],
+}, async () => {
   const services = [
     await startTestService(),
     await startTestService({ env: { KEEP_AUDIT_DAYS: '30' } }),

@@ -449,7 +449,9 @@ test('the check stops at 100 findings, however many rows were added', async () =
   expect(check.findings).toHaveLength(100)
 })
 
-test('T42: a checkpoint detects a log that was set back as a whole to an earlier state', async () => {
+test('T42: a checkpoint detects a log that was set back as a whole to an earlier state', {
+  tags: ['long'],
+}, async () => {
   // A log of its own, because the test writes to it.
   const auditLog = await openAuditLog()
   onTestFinished(() => auditLog.database.close())

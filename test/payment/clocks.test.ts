@@ -80,7 +80,9 @@ test('a process whose host is ten minutes ahead cancels no charge before its tim
   expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'created' }])
 })
 
-test('a lease of a process ten minutes ahead ends no later than any other when the process crashes', async () => {
+test('a lease of a process ten minutes ahead ends no later than any other when the process crashes', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'crashed ahead')
   await setFaults(service, { ...creation, kind: 'latency', delay_ms: 300, count: 1 })
   await forgetRequests(service)
@@ -97,7 +99,9 @@ test('a lease of a process ten minutes ahead ends no later than any other when t
   expect((await charging).statusCode).toBe(201)
 })
 
-test('orders are checked as before after the wall clock is set back by an hour', async () => {
+test('orders are checked as before after the wall clock is set back by an hour', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'set back')
   const { order_id } = (await charge(service, till, { reference: 'K-3' })).json()
   await act(service, order_id, payByCard)
@@ -235,7 +239,9 @@ test('no status check is planned so far ahead that it looks like one from before
   expect(furthest).toBeLessThan(furthestMs.statusCheck)
 })
 
-test('of two processes whose hosts are 15 s apart one renews a connection, and neither loses it', async () => {
+test('of two processes whose hosts are 15 s apart one renews a connection, and neither loses it', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'renewed apart')
   const renewing = { path: '/oauth/token', method: 'POST' }
   await forgetRequests(service)

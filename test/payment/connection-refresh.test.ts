@@ -122,7 +122,9 @@ test('T14: a token that was moved to the row of another client cannot be decrypt
   expect(requests).toEqual([])
 })
 
-test('concurrent refreshes make one provider call and all answer with the same expiry', async () => {
+test('concurrent refreshes make one provider call and all answer with the same expiry', {
+  tags: ['long'],
+}, async () => {
   const till = await enrol(service, 'crowd', '805')
   // Long enough that on the busiest machine the last request comes before the first answer.
   await fault({ path: '/oauth/token', kind: 'latency', delay_ms: 500 })

@@ -69,7 +69,9 @@ async function sell(till: Till, reference: string): Promise<string> {
 /** How often a prepared statement is run before its plan is fixed: here with a table that is nearly empty. */
 const runsBeforePlan = 8
 
-test('a charge reads few orders of a box that has sold hundreds, once the table is analyzed', async () => {
+test('a charge reads few orders of a box that has sold hundreds, once the table is analyzed', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'Contada')
   let last = ''
   const sellAndPay = async (reference: string) => {

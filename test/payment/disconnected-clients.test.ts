@@ -116,7 +116,9 @@ async function disconnectDuring(
 const refused = () =>
   service.logLines.filter((line) => line.includes('CALLER_GONE') && line.includes('refused')).length
 
-test('a partial refund whose client disconnected before it began is not made after the equal one', async () => {
+test('a partial refund whose client disconnected before it began is not made after the equal one', {
+  tags: ['long'],
+}, async () => {
   const charged = await charge(service, till, { reference: 'H-5', amount: '100,00' })
   const { order_id } = charged.json()
   await act(service, order_id, payByCard)
@@ -130,7 +132,9 @@ test('a partial refund whose client disconnected before it began is not made aft
   expect(await orderRow(service, order_id)).toMatchObject({ refunded_cents: 3_000 })
 })
 
-test('a charge whose client disconnected before it began is not made after the equal one was canceled', async () => {
+test('a charge whose client disconnected before it began is not made after the equal one was canceled', {
+  tags: ['long'],
+}, async () => {
   const before = refused()
   const body = { caja_id: 'CAJA-1', external_reference: 'H-6', amount: '5,00' }
   await disconnectDuring(listing, '/orders', body)

@@ -122,7 +122,9 @@ test('a browser session may subscribe', async () => {
   expect(await stream.next()).toEqual({ event: 'resync', data: {} })
 })
 
-test('T5: a stream ends when its key is revoked, and sends nothing afterwards', async () => {
+test('T5: a stream ends when its key is revoked, and sends nothing afterwards', {
+  tags: ['long'],
+}, async () => {
   const leaving = await openOwnShop(service, 'leaving')
   const stream = await follow(leaving.key)
   await asAdmin(service, { url: '/api-keys/revoke', body: { client: 'leaving' } })

@@ -191,7 +191,9 @@ async function requireRow(id: string): Promise<OrderRow> {
   return (await findOrderOfAnyClient(database.db, id)) as OrderRow
 }
 
-test('T30, T45: for evidence in any order states follow the table, money never shrinks, conflicts stay visible', async () => {
+test('T30, T45: for evidence in any order states follow the table, money never shrinks, conflicts stay visible', {
+  tags: ['long'],
+}, async () => {
   const property = fc.asyncProperty(
     fc.array(reportedState, { minLength: 1, maxLength: 8 }),
     async (all) => {

@@ -85,7 +85,9 @@ test('database settings that may lose data are a degraded check, and the status 
   await degraded.stop()
 })
 
-test('a failure of the provider is a degraded check until it answers again, and the status stays 200', async () => {
+test('a failure of the provider is a degraded check until it answers again, and the status stays 200', {
+  tags: ['long'],
+}, async () => {
   const own = await startTestService({ database: service.database })
   const provider = async () => (await asAdmin(own, { url: '/health' })).json().checks.provider
   expect(await provider()).toEqual({
@@ -116,7 +118,9 @@ test('a failure of the provider is a degraded check until it answers again, and 
   await own.stop()
 })
 
-test('without the database /health and routes that need it are 503, a charge with its retry_safe', async () => {
+test('without the database /health and routes that need it are 503, a charge with its retry_safe', {
+  tags: ['long'],
+}, async () => {
   const database = await openTestDatabase()
   const cut = await startTestService({ database })
   const till = await enrol(cut, 'acme', '1803')

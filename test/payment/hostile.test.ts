@@ -332,7 +332,9 @@ const hostileBodies: [what: string, payload: string | Buffer, status: number, co
 ]
 const hostileTypes = ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data', 'x']
 
-test('T23: every route refuses a body that cannot be parsed before anything happens', async () => {
+test('T23: every route refuses a body that cannot be parsed before anything happens', {
+  tags: ['long'],
+}, async () => {
   const writing = names.filter((name) => /^(POST|PATCH|DELETE) \/(?!webhooks)/.test(name))
   await expectUnchanged(async () => {
     for (const route of writing) {
@@ -469,7 +471,9 @@ const oddText = fc.oneof(
   ),
 )
 
-test('unknown names and ids of any characters are not found, by path or by query', async () => {
+test('unknown names and ids of any characters are not found, by path or by query', {
+  tags: ['long'],
+}, async () => {
   const attack = fc.tuple(
     fc.constantFrom(
       ...names.filter((name) => !/webhooks$|login$|invitations$|POST .stores$/.test(name)),
@@ -539,7 +543,7 @@ test('T27: no query causes a 5xx', { tags: ['long'] }, async () => {
   })
 })
 
-test('no header causes a 5xx', async () => {
+test('no header causes a 5xx', { tags: ['long'] }, async () => {
   const long = 'x'.repeat(10_000)
   const headers: Record<string, string>[] = [
     { 'x-api-token': long },

@@ -90,7 +90,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-describe.each(Object.entries(lists))('%s', (_name, { read, grow }) => {
+describe.each(Object.entries(lists))('%s', { tags: ['long'] }, (_name, { read, grow }) => {
   test('is read by cursor to the end and back, each entry once, while others are added', async () => {
     const whole = await read('limit=200')
     expect(whole.ids.length).toBeGreaterThanOrEqual(7)

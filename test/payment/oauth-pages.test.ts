@@ -217,7 +217,9 @@ test('the files that such a page links exist', async () => {
   for (const url of parts) expect((await call(service, { url })).statusCode).toBe(200)
 })
 
-test('a browser that tries too often gets a page and a Retry-After', async () => {
+test('a browser that tries too often gets a page and a Retry-After', {
+  tags: ['long'],
+}, async () => {
   const strict = await startTestService({ env: { AUTH_FAILURES_PER_MINUTE: '1' } })
   try {
     await login(strict, 'page-eager')

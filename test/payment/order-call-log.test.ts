@@ -161,7 +161,9 @@ test('requests of the administrator and of a page are listed by source; a page t
   ])
 })
 
-test('a request whose client disconnected is listed as caller_gone, also the one that created the order', async () => {
+test('a request whose client disconnected is listed as caller_gone, also the one that created the order', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'impatient')
   const url = service.app.server.listening
     ? service.app.listeningOrigin

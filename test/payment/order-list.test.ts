@@ -158,7 +158,9 @@ function standingIn(order: Record<string, unknown>, now: Date): string {
     : 'under_way'
 }
 
-test('the filter by standing and the standing in each order agree, for every combination of states', async () => {
+test('the filter by standing and the standing in each order agree, for every combination of states', {
+  tags: ['long'],
+}, async () => {
   const crossed = <Row extends object>(rows: Row[], key: string, values: unknown[]) =>
     rows.flatMap((row) => values.map((value) => ({ ...row, [key]: value })))
   const now = service.clock.now()

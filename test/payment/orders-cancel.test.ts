@@ -112,7 +112,9 @@ test('an order that was canceled at the terminal counts as canceled', async () =
   expect([response.statusCode, response.json().status]).toEqual([200, 'canceled'])
 })
 
-test('T28: concurrent cancels make one call to the provider and one audit entry', async () => {
+test('T28: concurrent cancels make one call to the provider and one audit entry', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'racing')
   const races = rounds(25)
   for (let round = 0; round < races; round += 1) {

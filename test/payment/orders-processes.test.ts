@@ -41,7 +41,9 @@ const reached = (rule: { path: string; method?: string }) =>
 
 const keyed = { headers: { 'idempotency-key': 'one-key' } }
 
-test('equal charges in two processes are sent once, and both get the order', async () => {
+test('equal charges in two processes are sent once, and both get the order', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'both charge')
   await forgetRequests(service)
   await setFaults(service, { ...creation, kind: 'latency_after', delay_ms: 300, count: 1 })
@@ -74,7 +76,9 @@ test('a refused charge is not_charged for an equal one in another process too, a
   expect(ordersAtProvider(service, till)).toHaveLength(1)
 })
 
-test('a refused refund ends equal ones in another process too, and its key makes one refund later', async () => {
+test('a refused refund ends equal ones in another process too, and its key makes one refund later', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'both refund')
   const { order_id } = (await charge(service, till, { reference: 'P-3', amount: '100,00' })).json()
   await act(service, order_id, payByCard)
@@ -100,7 +104,9 @@ test('a refused refund ends equal ones in another process too, and its key makes
   ])
 })
 
-test('a refund without a connection is unknown, not refused, when another process has taken it over', async () => {
+test('a refund without a connection is unknown, not refused, when another process has taken it over', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'taken over')
   const { order_id } = (await charge(service, till, { reference: 'P-6', amount: '100,00' })).json()
   await act(service, order_id, payByCard)
@@ -128,7 +134,9 @@ test('a refund without a connection is unknown, not refused, when another proces
   expect((await operationsOf(service, order_id)).map((row) => row.state)).toEqual(['intent'])
 })
 
-test('equal cancels in two processes are sent once, and both answer that the order is canceled', async () => {
+test('equal cancels in two processes are sent once, and both answer that the order is canceled', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'both cancel')
   const { order_id } = (await charge(service, till, { reference: 'P-7' })).json()
   await forgetRequests(service)
@@ -142,7 +150,9 @@ test('equal cancels in two processes are sent once, and both answer that the ord
   expect(await operationsOf(service, order_id)).toMatchObject([{ state: 'done', sender: null }])
 })
 
-test('a refused cancel ends equal ones in another process too, and a later one succeeds', async () => {
+test('a refused cancel ends equal ones in another process too, and a later one succeeds', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'both cancels refused')
   const { order_id } = (await charge(service, till, { reference: 'P-8' })).json()
   await forgetRequests(service)

@@ -334,6 +334,7 @@ test('a long poll ends when the sweeper finds the change', async () => {
 
 test.each([0, 3, 11])(
   'without webhooks a waiting client gets the end of a charge %i minutes old within 10 s',
+  { tags: ['long'] },
   async (minutes) => {
     const { till, orderId } = await openOrder(`waits ${minutes} without webhooks`)
     service.clock.advance(minutes * 60_000)
@@ -375,7 +376,7 @@ test('a long poll without a version is answered at once when the order has ended
   expect(service.deps.changes.waiting()).toBe(0)
 })
 
-test('a long poll without a change ends after its time', async () => {
+test('a long poll without a change ends after its time', { tags: ['long'] }, async () => {
   const { till, orderId } = await openOrder('times out')
   const started = performance.now()
   const response = await call(service, { url: `/orders/${orderId}?wait=1`, token: till.key })
@@ -396,7 +397,7 @@ test.each([
   expect([response.statusCode, response.json().details[0].path]).toEqual([422, path])
 })
 
-test('a revoked key ends its long polls early, without the order', async () => {
+test('a revoked key ends its long polls early, without the order', { tags: ['long'] }, async () => {
   const { till, orderId } = await openOrder('revoked while waiting')
   const started = performance.now()
   const poll = call(service, { url: `/orders/${orderId}?wait=20`, token: till.key })
@@ -444,7 +445,7 @@ test('over a socket a long poll waits, ends when its client disconnects, and end
   }
 })
 
-test('the administrator may use a long poll too', async () => {
+test('the administrator may use a long poll too', { tags: ['long'] }, async () => {
   const { orderId } = await openOrder('admin poll')
   const response = await call(service, {
     url: `/orders/${orderId}?wait=1&client=admin%20poll`,

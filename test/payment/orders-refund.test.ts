@@ -77,7 +77,9 @@ const orderAtProvider = async (orderId: string) => {
   return providerOrder
 }
 
-test('a total refund answers the documented fields and the order is refunded', async () => {
+test('a total refund answers the documented fields and the order is refunded', {
+  tags: ['long'],
+}, async () => {
   const orderId = await paidOrder()
   const response = await refund(service, till, orderId)
   expect(response.statusCode).toBe(200)
@@ -504,7 +506,9 @@ test('a refund with an Idempotency-Key is replayed, and other content is a confl
   expect((await orderAtProvider(other)).refunds).toHaveLength(0)
 })
 
-test('concurrent requests under one key are one refund, for one order and for two', async () => {
+test('concurrent requests under one key are one refund, for one order and for two', {
+  tags: ['long'],
+}, async () => {
   for (let round = 0; round < 8; round += 1) {
     const [one, two] = [await paidOrder(), await paidOrder()]
     const same = await Promise.all(

@@ -326,7 +326,9 @@ test.each(['already_queued_order_on_terminal', 'already_queued_order_for_termina
   },
 )
 
-test('T31: of two charges at once on one terminal one succeeds, and the error of the other names its order', async () => {
+test('T31: of two charges at once on one terminal one succeeds, and the error of the other names its order', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'two tickets')
   const races = rounds(25)
   for (let round = 0; round < races; round += 1) {

@@ -295,7 +295,9 @@ test('another amount or another box for the same ticket is a split payment, a ne
   expect([rest.statusCode, elsewhere.statusCode]).toEqual([201, 201])
 })
 
-test('20 duplicate requests at once make one order at the provider', async () => {
+test('20 duplicate requests at once make one order at the provider', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'guard-race')
   for (let round = 0; round < 5; round += 1) {
     await forgetRequests(service)
@@ -337,7 +339,9 @@ test('duplicate requests that come while the first is being made all get its ord
   }
 })
 
-test('a request that fails while an equal one succeeds gets the order of that one', async () => {
+test('a request that fails while an equal one succeeds gets the order of that one', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'guard-overtaken')
   const listing = { path: '^/terminals', method: 'GET', count: 1 }
   // Requests of earlier tests would end the poll below too early, and the quick request would meet the fault.

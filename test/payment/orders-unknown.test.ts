@@ -84,6 +84,7 @@ const lost: [string, Omit<FaultRule, 'path'>, boolean][] = [
 
 test.each(lost)(
   'when %s on every attempt, the charge is unknown and stays one order',
+  { tags: ['long'] },
   async (name, fault, made) => {
     const till = await openOwnShop(service, `lost ${name}`)
     await setFaults(service, { ...creation, ...fault })
@@ -167,6 +168,7 @@ test.each([
   ],
 ] as const)(
   'a definite refusal (%s) of the first call is not charged and may be tried again',
+  { tags: ['long'] },
   async (name, fault, status, code) => {
     const till = await openOwnShop(service, `refused ${name}`)
     await setFaults(service, { ...creation, ...fault })
@@ -637,7 +639,9 @@ test('an unknown order of a former account is neither sent to the new one nor cl
   })
 })
 
-test('without key and duplicate guard a repeated unknown charge is not retry_safe', async () => {
+test('without key and duplicate guard a repeated unknown charge is not retry_safe', {
+  tags: ['long'],
+}, async () => {
   const open = await startTestService({
     env: { DUPLICATE_ORDER_GUARD: 'off', PROVIDER_TIMEOUT_MS: '500' },
     hangsAreShort: true,

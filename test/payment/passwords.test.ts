@@ -6,7 +6,7 @@ const passwords = createPasswords()
 /** Checking one of these takes a hundredth of a second of processor time. */
 const cheap = createPasswords({ log2N: 13, r: 8, p: 1 })
 
-test('only the same password matches, in any Unicode form', async () => {
+test('only the same password matches, in any Unicode form', { tags: ['long'] }, async () => {
   const stored = await passwords.hash('canary-Ñandú y café')
   expect(stored).toMatch(/^scrypt\$15\$8\$3\$[\w-]{22}\$[\w-]{43}$/)
   expect(await passwords.matches('canary-Ñandú y café', stored)).toBe(true)

@@ -62,7 +62,9 @@ test('refunds under different keys are different refunds, whatever answer was lo
   expect(refundsOf(till)).toEqual(['10.00', '10.00'])
 })
 
-test('of 25 concurrent refunds under different keys each one answered 200 is made', async () => {
+test('of 25 concurrent refunds under different keys each one answered 200 is made', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId } = await paid('race')
   const answers = await Promise.all(
     Array.from({ length: 25 }, (_, index) =>

@@ -136,7 +136,9 @@ test('the webhook of a charge that a restored backup forgot adopts the order', a
   expect(await ordersOf(till)).toHaveLength(1)
 })
 
-test('the watch of payments adopts orders that were paid since the backup, and reads refunds since', async () => {
+test('the watch of payments adopts orders that were paid since the backup, and reads refunds since', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'restored watch')
   const known = (await charge(service, till, { reference: 'S-1' })).json().order_id
   await act(service, known, payByCard)
@@ -238,7 +240,9 @@ test('the order of another application on the same account and terminal is never
   expect((await providerRequests(service, reading)).length).toBe(3)
 })
 
-test('without the application in the provider’s answer only a reference of our own form is adopted', async () => {
+test('without the application in the provider’s answer only a reference of our own form is adopted', {
+  tags: ['long'],
+}, async () => {
   const plain = await forgottenSale('application not named', { reference: 'P-1' })
   const ours = await forgottenSale('application not named, encoded', { reference: 'P 1' })
   madeBy(undefined)
@@ -309,7 +313,9 @@ test('a forgotten sale that is repeated without a key is answered as already pai
   expect(ordersAtProvider(service, till)).toMatchObject([{ id: mpOrderId }])
 })
 
-test('a forgotten sale is not charged again when only its second attempt reached the provider, whatever its reference', async () => {
+test('a forgotten sale is not charged again when only its second attempt reached the provider, whatever its reference', {
+  tags: ['long'],
+}, async () => {
   for (const [name, reference] of [
     ['later attempt', 'B-2'],
     ['later attempt, encoded', 'B 2'],
@@ -412,7 +418,9 @@ test('a forgotten order that was canceled answers its own key, and no other orde
   expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
 })
 
-test('a sale that is repeated before it was found is the same order at the provider', async () => {
+test('a sale that is repeated before it was found is the same order at the provider', {
+  tags: ['long'],
+}, async () => {
   for (const [name, headers] of [
     ['repeated early, bare', {}],
     ['repeated early, keyed', keyed('key-1')],
@@ -445,28 +453,32 @@ test.each([
   ['partial, keyed', '10,00', 'R2'],
   ['total, without a key', undefined, undefined],
   ['partial, without a key', '10,00', undefined],
-])('a forgotten refund (%s) that is repeated is paid out once', async (name, amount, key) => {
-  for (const isSaleForgotten of [false, true]) {
-    const till = await openOwnShop(service, `refund ${name} ${isSaleForgotten}`)
-    let restore = await backUp(service.database)
-    const { order_id } = (await charge(service, till, { reference: 'F-1' })).json()
-    await act(service, order_id, payByCard)
-    await readOrder(service, till, order_id)
-    if (!isSaleForgotten) restore = await backUp(service.database)
-    const first = await refund(service, till, order_id, amount, key)
-    expect(first.statusCode).toBe(200)
-    await restore()
-    await startedWatch()
-    const [providerOrder] = ordersAtProvider(service, till)
-    const repeated = await refund(service, till, providerOrder?.id as string, amount, key)
-    const after = ordersAtProvider(service, till)[0]
-    expect(after?.refunded_amount).toBe(amount === undefined ? '1234.50' : '10.00')
-    expect(after?.refunds).toHaveLength(1)
-    const isAnswered =
-      repeated.statusCode === 200 || repeated.json().code === 'ORDER_ALREADY_REFUNDED'
-    expect([isAnswered, repeated.body]).toEqual([true, repeated.body])
-  }
-})
+])(
+  'a forgotten refund (%s) that is repeated is paid out once',
+  { tags: ['long'] },
+  async (name, amount, key) => {
+    for (const isSaleForgotten of [false, true]) {
+      const till = await openOwnShop(service, `refund ${name} ${isSaleForgotten}`)
+      let restore = await backUp(service.database)
+      const { order_id } = (await charge(service, till, { reference: 'F-1' })).json()
+      await act(service, order_id, payByCard)
+      await readOrder(service, till, order_id)
+      if (!isSaleForgotten) restore = await backUp(service.database)
+      const first = await refund(service, till, order_id, amount, key)
+      expect(first.statusCode).toBe(200)
+      await restore()
+      await startedWatch()
+      const [providerOrder] = ordersAtProvider(service, till)
+      const repeated = await refund(service, till, providerOrder?.id as string, amount, key)
+      const after = ordersAtProvider(service, till)[0]
+      expect(after?.refunded_amount).toBe(amount === undefined ? '1234.50' : '10.00')
+      expect(after?.refunds).toHaveLength(1)
+      const isAnswered =
+        repeated.statusCode === 200 || repeated.json().code === 'ORDER_ALREADY_REFUNDED'
+      expect([isAnswered, repeated.body]).toEqual([true, repeated.body])
+    }
+  },
+)
 
 test.each(['webhook', 'payment'])(
   'the order of a row that counted as never made reopens the row, by %s',

@@ -149,7 +149,10 @@ test('T26: the texts of an order come back exactly or are refused', {
   )
 })
 
-test('T26: the texts of a store and its box come back exactly or are refused, ids in a path too', async () => {
+test('T26: the texts of a store and its box come back exactly or are refused, ids in a path too', {
+  tags: ['long'],
+  timeout: 60_000,
+}, async () => {
   let number = 0
   const texts = fc.record({
     name: name(80),
@@ -195,7 +198,7 @@ test('T26: the texts of a store and its box come back exactly or are refused, id
     }),
     { numRuns: rounds(20) },
   )
-}, 60_000)
+})
 
 test('T26: client names, descriptions of a key and idempotency keys come back exactly or are refused', async () => {
   await fc.assert(

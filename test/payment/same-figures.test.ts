@@ -156,7 +156,9 @@ test('order, statistics, state of the box and deletion agree on what needs a dec
   ).toEqual([])
 })
 
-test('the overview counts all boxes, also beyond the limit of boxes in an answer', async () => {
+test('the overview counts all boxes, also beyond the limit of boxes in an answer', {
+  tags: ['long'],
+}, async () => {
   const { db } = service.database
   await sql`insert into pos select (jsonb_populate_record(first, jsonb_build_object(
       'id', gen_random_uuid(), 'external_id', 'MANY-' || n, 'mp_pos_id', 'MANY-' || n, 'mp_external_id', 'MANY-' || n))).*

@@ -123,7 +123,9 @@ const scenarios: Scenario[] = [
   },
 ]
 
-test('after a stop of an hour every order has its right state within a minute of the start, without webhooks', async () => {
+test('after a stop of an hour every order has its right state within a minute of the start, without webhooks', {
+  tags: ['long'],
+}, async () => {
   const shops: (Shop & { scenario: Scenario })[] = []
   for (const scenario of scenarios) {
     const till = await openOwnShop(service, scenario.name)

@@ -117,7 +117,9 @@ test(`processing a webhook that has waited takes at most ${atMost.webhook.work} 
   expectAtMost(atMost.webhook.work, distinct)
 })
 
-test('a burst of webhooks takes no lease that it gives back unused', async () => {
+test('a burst of webhooks takes no lease that it gives back unused', {
+  tags: ['long'],
+}, async () => {
   const till = await openBusyShop('Inundado')
   const webhooks: Awaited<ReturnType<typeof paidWithoutWebhook>>[] = []
   for (let index = 0; index < 30; index += 1)

@@ -57,7 +57,9 @@ async function openShopWithWebhooks(name: string): Promise<Till> {
   return till
 }
 
-test('while webhooks arrive, a charge of 30 s costs at most three status checks, that of the webhook included', async () => {
+test('while webhooks arrive, a charge of 30 s costs at most three status checks, that of the webhook included', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'with webhooks')
   const reads: number[] = []
   for (const reference of ['1', '2', '3', '4', '5', '6']) {
@@ -68,14 +70,16 @@ test('while webhooks arrive, a charge of 30 s costs at most three status checks,
   expect(Math.max(...reads.slice(3))).toBeLessThanOrEqual(3)
 })
 
-test('without webhooks a charge is checked every two seconds', async () => {
+test('without webhooks a charge is checked every two seconds', { tags: ['long'] }, async () => {
   const till = await openOwnShop(service, 'no webhooks')
   for (const reference of ['1', '2', '3', '4', '5']) {
     expect(await readsOfCharge(till, reference, { isWebhookSent: false })).toBeGreaterThanOrEqual(8)
   }
 })
 
-test('one missed webhook brings checks every two seconds back, until three webhooks have come in time again', async () => {
+test('one missed webhook brings checks every two seconds back, until three webhooks have come in time again', {
+  tags: ['long'],
+}, async () => {
   const till = await openShopWithWebhooks('one missed')
   expect(await readsOfCharge(till, 'missed', { isWebhookSent: false })).toBeLessThanOrEqual(4)
   expect(await readsOfCharge(till, 'after', { isWebhookSent: false })).toBeGreaterThanOrEqual(8)
@@ -86,7 +90,9 @@ test('one missed webhook brings checks every two seconds back, until three webho
   expect(await readsOfCharge(till, 'in time 4')).toBeLessThanOrEqual(3)
 })
 
-test('a webhook a second after a status check is not missed; one that is 11 seconds late is', async () => {
+test('a webhook a second after a status check is not missed; one that is 11 seconds late is', {
+  tags: ['long'],
+}, async () => {
   const till = await openShopWithWebhooks('raced')
   const race = async (reference: string, laterMs: number) => {
     const { order_id } = (await charge(service, till, { reference })).json()
@@ -103,7 +109,9 @@ test('a webhook a second after a status check is not missed; one that is 11 seco
   expect(await readsOfCharge(till, 'now')).toBeGreaterThanOrEqual(8)
 })
 
-test('a process that has just started plans fewer status checks once one webhook has come', async () => {
+test('a process that has just started plans fewer status checks once one webhook has come', {
+  tags: ['long'],
+}, async () => {
   const till = await openShopWithWebhooks('restarted')
   service.clock.advance(second)
   const duplicate = await startTestService({ twinOf: service })
@@ -121,14 +129,18 @@ test('a process that has just started plans fewer status checks once one webhook
   }
 })
 
-test('an account whose last webhook came over an hour ago is checked every two seconds', async () => {
+test('an account whose last webhook came over an hour ago is checked every two seconds', {
+  tags: ['long'],
+}, async () => {
   const till = await openShopWithWebhooks('quiet')
   service.clock.advance(3_601 * second)
   expect(await readsOfCharge(till, 'after an hour')).toBeGreaterThanOrEqual(8)
   expect(await readsOfCharge(till, 'then')).toBeLessThanOrEqual(3)
 })
 
-test('a waiting client has the payment within ten seconds although its webhook is missed', async () => {
+test('a waiting client has the payment within ten seconds although its webhook is missed', {
+  tags: ['long'],
+}, async () => {
   const till = await openShopWithWebhooks('waits')
   const { order_id } = (await charge(service, till, { reference: 'W' })).json()
   const waiting = call(service, { url: `/orders/${order_id}?wait=30`, token: till.key })

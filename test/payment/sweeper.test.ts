@@ -120,7 +120,9 @@ test('an account that got a 429 is not called until its Retry-After has passed; 
   expect(await readsOfSweep(limited.till, 6_000)).toBe(19)
 })
 
-test('a failing provider gets few calls, and all orders are settled within 10 seconds after it answers again', async () => {
+test('a failing provider gets few calls, and all orders are settled within 10 seconds after it answers again', {
+  tags: ['long'],
+}, async () => {
   const shops = await Promise.all(
     ['one', 'two', 'three'].map((name) => openOwnShop(service, `outage ${name}`)),
   )

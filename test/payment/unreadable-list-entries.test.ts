@@ -101,7 +101,9 @@ test('an odd order in a search hides no other: the lost charge is found beside i
   expect((await orderRow(service, lost)).creation).toBe('confirmed')
 })
 
-test('a search with a row that cannot be parsed does not prove that a charge was never made', async () => {
+test('a search with a row that cannot be parsed does not prove that a charge was never made', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'unreadable duplicate')
   const lost = await lose(till, 'LOST-1', 'drop_after')
   const [made] = ordersAtProvider(service, till)

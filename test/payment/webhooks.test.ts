@@ -555,7 +555,9 @@ test('a revoked connection is found by the user_id of the body when data.id name
   await connect(service, 'unlinked by seller', String(till.mpUserId))
 })
 
-test('a flood of genuine webhooks is processed with at most one read each', async () => {
+test('a flood of genuine webhooks is processed with at most one read each', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId, mpOrderId } = await openOrder('flooded')
   await act(service, orderId, payByCard)
   await forgetRequests(service)

@@ -43,7 +43,9 @@ const texts = fc.oneof(
   fc.tuple(fc.string({ minLength: 1 }), attempts).map(([text, n]) => encodeReference(text, n)),
 )
 
-test('every text at every attempt gives the same valid reference each time', () => {
+test('every text at every attempt gives the same valid reference each time', {
+  tags: ['long'],
+}, () => {
   fc.assert(
     fc.property(texts, attempts, (text, attempt) => {
       const reference = encodeReference(text, attempt)

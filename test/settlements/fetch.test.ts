@@ -162,6 +162,7 @@ test.each([
   ['moved', { file_name: 'other.csv' }],
 ])(
   'a fetch that another process has %s meanwhile stays as that process left it',
+  { tags: ['long'] },
   async (name, set) => {
     const till = await openOwnShop(service, `fetch ${name}`)
     const { day } = await sellYesterday(till)

@@ -79,7 +79,7 @@ test('each value appears in its text, in each language', () => {
   }
 })
 
-test('the code names each text, or the group that it is chosen from', () => {
+test('the code names each text, or the group that it is chosen from', { tags: ['long'] }, () => {
   const files = globSync('src/**/*.ts').filter((file) => !file.startsWith('src/texts/e'))
   expect(files.length).toBeGreaterThan(100)
   const code = files.map((file) => readFileSync(file, 'utf8')).join('\n')
