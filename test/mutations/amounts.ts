@@ -82,17 +82,17 @@ export const amounts: readonly Mistake[] = [
   {
     name: 'an open charge-back is refunded too',
     file: 'src/payments/orders/refund.ts',
-    find: 'if (cases.length === won.size && (!isShown || isWon)) return',
-    replace: 'if (cases.length >= won.size) return',
+    find: 'if (cases.length === won.size &&',
+    replace: 'if (cases.length >= won.size &&',
     noticedBy: {
       tests: [['test/closings/chargebacks.test.ts', 'between the read and the intent of a refund']],
     },
   },
   {
     name: 'a charge-back that only the read shows is not seen',
-    file: 'src/payments/orders/refund.ts',
-    find: 'if (cases.length === won.size && (!isShown || isWon)) return',
-    replace: 'if (cases.length === won.size) return',
+    file: 'src/payments/orders/read.ts',
+    find: 'return isShown || caseIds.length > 0 ? { caseIds } : undefined',
+    replace: 'return undefined',
     noticedBy: {
       tests: [['test/closings/chargebacks.test.ts', 'while the order names a second case']],
     },
