@@ -83,7 +83,7 @@ test.each([
   expect(bareComparisons(code).length > 0).toBe(isBare)
 })
 
-test('T1: the comparisons in constant time are the ones of Node', async () => {
+test('T1: the comparisons in constant time are the ones of Node', { tags: ['long'] }, async () => {
   const files = await sources()
   const comparing = files.filter(({ code }) => /\btimingSafeEqual\(/.test(code))
   expect(comparing.map(({ file }) => file).sort()).toEqual([

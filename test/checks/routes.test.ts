@@ -48,7 +48,9 @@ async function routesOf(app: TestFlows['app']): Promise<{ method: string; path: 
   )
 }
 
-test('every route that the pages name is one of the listener that they name', async () => {
+test('every route that the pages name is one of the listener that they name', {
+  tags: ['long'],
+}, async () => {
   const payment = await routesOf(flows.service.app)
   const control = await routesOf(flows.app)
   const named = pages.flatMap(namedRoutes).filter(({ path }) => !pagesOfOurs.test(path))

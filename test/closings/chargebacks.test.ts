@@ -502,6 +502,7 @@ test('a payment without an order that only the read before its refund shows as c
 
 test.each(['webhook of the case', 'webhook of the order', 'watch'])(
   'a case that names payments of two clients of one account is stored for both (%s)',
+  { tags: ['long'] },
   async (how) => {
     const first = await withSale(`first client by ${how}`)
     const { till, orderId, paymentId } = await saleOfAnotherClient(
@@ -577,7 +578,9 @@ test('of a case that names several payments none can be refunded', async () => {
   }
 })
 
-test('a case that names two sales of a shop is one case, and both follow its decision', async () => {
+test('a case that names two sales of a shop is one case, and both follow its decision', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'one case of two')
   const orders = [await sell(service, till, 'A-1'), await sell(service, till, 'A-2')]
   await service.paymentWatch.watchOnce()
@@ -693,7 +696,9 @@ test.each([undefined, 'win', 'lose'])(
   },
 )
 
-test('the overview counts undecided cases with the next deadline, for a client and for all', async () => {
+test('the overview counts undecided cases with the next deadline, for a client and for all', {
+  tags: ['long'],
+}, async () => {
   const { till, mpOrderId } = await withSale('overview')
   const overview = async () =>
     (

@@ -18,7 +18,7 @@ describe.each([
   })
   afterAll(() => service.stop())
 
-  test('each sale stands in exactly one signed closing', async () => {
+  test('each sale stands in exactly one signed closing', { tags: ['long'] }, async () => {
     const till = await openOwnShop(service, `sales ${name}`)
     const counts: number[] = []
     for (const step of [0, 1, 2, 3, 4, 5]) {
@@ -36,7 +36,9 @@ describe.each([
     expect(counts).toEqual([1, 1, 1, 1, 1, 1])
   })
 
-  test('a charge typed into the terminal is found within ten minutes, whenever it is made', async () => {
+  test('a charge typed into the terminal is found within ten minutes, whenever it is made', {
+    tags: ['long'],
+  }, async () => {
     const till = await openOwnShop(service, `typed ${name}`)
     const typed: string[] = []
     for (let minute = 0; minute < 12; minute += 1) {
@@ -51,6 +53,8 @@ describe.each([
 
   test('the health detail says how far the clock is off, and the log warns', async () => {
     await openOwnShop(service, `health ${name}`)
+    // A call to the provider shows its time.
+    await watchAfter(service, minuteMs)
     const { checks } = (await asAdmin(service, { url: '/health' })).json()
     expect(checks.provider_clock).toEqual({ status: 'degraded', ahead_seconds: aheadMs / 1000 })
     expect(service.logLines.join('')).toContain('our clock differs from that of the provider')

@@ -50,7 +50,9 @@ const sign = (till: Till, id: string) =>
 const amend = (till: Till, id: string) =>
   call(service, { url: `/closings/${id}/amendments`, token: till.key, body: { reason: 'late' } })
 
-test('a day of a box that is right to the cent is agreed a minute after its closing was opened', async () => {
+test('a day of a box that is right to the cent is agreed a minute after its closing was opened', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'right')
   await sell(service, till, 'A-1')
   const orderId = await sell(service, till, 'A-2', { amount: '500,00' })
@@ -105,7 +107,7 @@ test('a charge that was paid without being read is read for the closing, and mak
   expect([state, totals.here.count]).toEqual(['agreed', 1])
 })
 
-test('a day is not agreed while a charge is open', async () => {
+test('a day is not agreed while a charge is open', { tags: ['long'] }, async () => {
   const till = await openOwnShop(service, 'waiting')
   await sell(service, till, 'A-1')
   const { order_id } = (await charge(service, till, { reference: 'A-2' })).json()

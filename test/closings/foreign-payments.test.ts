@@ -224,6 +224,7 @@ test('an unclaimed payment ends when its order is found hours later, though the 
 
 test.each(['request', 'webhook'])(
   'a charge that a person adopted is not counted again when its order is found by a %s',
+  { tags: ['long'] },
   async (by) => {
     const { till, mpOrderId, orphan } = await paymentOfLostOrder(`adopted before the ${by}`)
     const url = `/orphans/${orphan.id}/adopt`

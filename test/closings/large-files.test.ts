@@ -44,6 +44,7 @@ const file = {
 } as unknown as ClosingFile
 
 test('making a file of 20,000 charges blocks the event loop for a short time only', {
+  tags: ['long'],
   timeout: 60_000,
 }, async () => {
   const { ms, said } = await longestTurn(async () => {

@@ -69,7 +69,9 @@ async function pay(till: Till, reference: string): Promise<string> {
   return order_id
 }
 
-test('a payment is stored once, with its order, its box and the fees of the provider', async () => {
+test('a payment is stored once, with its order, its box and the fees of the provider', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'stored')
   const orderId = await pay(till, 'A-1')
   await watchAfter(90_000)
@@ -96,7 +98,9 @@ test('a payment is stored once, with its order, its box and the fees of the prov
   expect(rows[0]?.release_at?.getTime()).toBeGreaterThan(service.clock.now().getTime())
 })
 
-test('payments that the index shows late are read, and the cursor does not pass them', async () => {
+test('payments that the index shows late are read, and the cursor does not pass them', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'lagging')
   await watchAfter(0)
   await sandboxCall(service, 'PUT', '/_sandbox/index', { lag_ms: 40_000 })
@@ -320,7 +324,10 @@ test('a time with more payments than the search returns is read in parts', {
   expect(await paymentsOf(till)).toHaveLength(sales.length)
 })
 
-test('totals above 10,000 split the time down to a second, and then the closing is unverified', async () => {
+test('totals above 10,000 split the time down to a second, and then the closing is unverified', {
+  tags: ['long'],
+  timeout: 60_000,
+}, async () => {
   const till = await openOwnShop(service, 'very crowded')
   const sales = salesOf(till, await mpPosOf(till), 960_400_000, 60, 1)
   await sandboxCall(service, 'POST', '/_sandbox/payments', sales)
@@ -334,7 +341,7 @@ test('totals above 10,000 split the time down to a second, and then the closing 
     .filter(({ user_id }) => user_id === till.mpUserId)
     .map(({ query }) => new URLSearchParams(query).get('offset'))
   expect(new Set(offsets)).toEqual(new Set(['0']))
-}, 60_000)
+})
 
 test('two processes do not read one account at the same time', async () => {
   const till = await openOwnShop(service, 'shared')
@@ -395,7 +402,9 @@ test('a page of an earlier time span does not advance a read that was begun agai
   })
 })
 
-test('what changed at an account while the client was connected to another one is read after its return', async () => {
+test('what changed at an account while the client was connected to another one is read after its return', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'there and back')
   const orderId = await pay(till, 'A-1')
   await watchAfter(5 * 60_000)

@@ -150,7 +150,9 @@ async function endRefund(paymentId: string, as: 'approved' | 'rejected') {
   }
 }
 
-test('a payment whose refund is in process stays adopted until the refund is done', async () => {
+test('a payment whose refund is in process stays adopted until the refund is done', {
+  tags: ['long'],
+}, async () => {
   const { till, id, paymentId } = await withOrphan('slowly refunded')
   await setFaults(service, slowly)
   const asked = await settle(till, id, 'refund')
@@ -173,7 +175,9 @@ test('a payment whose refund is in process stays adopted until the refund is don
   })
 })
 
-test('a payment whose refund is rejected stays adopted, and may be refunded again', async () => {
+test('a payment whose refund is rejected stays adopted, and may be refunded again', {
+  tags: ['long'],
+}, async () => {
   const { till, id, paymentId } = await withOrphan('refund rejected')
   await setFaults(service, slowly)
   await settle(till, id, 'refund')
@@ -228,7 +232,9 @@ test('a dismissed payment stays dismissed, with its reason in the audit log', as
   expect((await orphansOf(till)).total).toBe(1)
 })
 
-test('a dismissed payment is an explained line of its closing, which agrees', async () => {
+test('a dismissed payment is an explained line of its closing, which agrees', {
+  tags: ['long'],
+}, async () => {
   const { till, paymentId, id } = await withOrphan('explained')
   const before = await close(service, till)
   expect([before.state, before.lines[0].kind]).toEqual(['differs', 'missing_here'])

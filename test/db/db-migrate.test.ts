@@ -95,6 +95,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
 
   test.skipIf(skip)(
     'a database of a newer version is refused as such, with what it has beyond this version',
+    { tags: ['long'] },
     async () => {
       const [last = ''] = shipped.slice(-1)
       await rm(join(folder, last))

@@ -23,7 +23,9 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
-test(`${tableTypesFile} has the tables of the migrations (npm run db:types)`, async () => {
+test(`${tableTypesFile} has the tables of the migrations (npm run db:types)`, {
+  tags: ['long'],
+}, async () => {
   const file = new URL(`../../${tableTypesFile}`, import.meta.url)
   expect(readFileSync(file, 'utf8')).toBe(await tableTypes(database.db))
 })

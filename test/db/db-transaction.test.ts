@@ -148,6 +148,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
 
   test.skipIf(skip)(
     'close waits for the transaction in progress and refuses what comes after',
+    { tags: ['long'] },
     async () => {
       const own = await open()
       const order: string[] = []

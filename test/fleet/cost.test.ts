@@ -34,7 +34,9 @@ async function openChain(client: string): Promise<void> {
   )
 }
 
-test('deriving many boxes takes no more statements than one, and a charge takes no more because of it', async () => {
+test('deriving many boxes takes no more statements than one, and a charge takes no more because of it', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'Cadena')
   const other = await openOwnShop(service, 'Kiosco')
   const pass = () => countStatements(() => service.deps.fleet.tick())

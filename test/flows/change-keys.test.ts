@@ -75,7 +75,9 @@ async function retried(status: number, value: number, body = '{}') {
   return new Set(last.map(({ headers }) => headers['idempotency-key'])).size
 }
 
-test('a retry by a person after a refusal has another key, because a receiver answers a known key with its refusal', async () => {
+test('a retry by a person after a refusal has another key, because a receiver answers a known key with its refusal', {
+  tags: ['long'],
+}, async () => {
   const [web] = jsonFlow('shop', target.url).destinations as object[]
   await flows.write('shop.flow.yaml', {
     ...jsonFlow('shop', target.url),

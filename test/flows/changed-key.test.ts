@@ -57,7 +57,9 @@ afterAll(async () => {
   await target.close()
 })
 
-test('after a change of the key field and the answer keep nothing is sent or deleted; later changes are sent under the new key', async () => {
+test('after a change of the key field and the answer keep nothing is sent or deleted; later changes are sent under the new key', {
+  tags: ['long'],
+}, async () => {
   await begin('shop')
   await flows.write('shop.flow.yaml', file('shop', { item: { key: 'sku' } }))
   await flows.call('POST', '/flows/reload')

@@ -132,6 +132,7 @@ const article = (id: string, sku: string) => ({ id, sku })
 
 test.each(Object.entries(requests))(
   'an article with a new id and its former code keeps its row: %s',
+  { tags: ['long'] },
   async (_, destination) => {
     const name = await startFlow(destination)
     await bring(name, article('1', 'A'), article('2', 'B'))
@@ -197,7 +198,9 @@ test('an article that lost its code to another, and whose next code is in doubt,
   expect([...shop.values()]).toEqual([article('2', 'A')])
 })
 
-test('an article of which only the code before deletes were switched on is known is not deleted under a code in doubt', async () => {
+test('an article of which only the code before deletes were switched on is known is not deleted under a code in doubt', {
+  tags: ['long'],
+}, async () => {
   const shopOfFlow = bySku(`${target.url}/switched-on`)
   const name = await startFlow(() => shopOfFlow, 'ignore')
   await bring(name, article('1', 'A'), article('2', 'C'))
@@ -288,7 +291,9 @@ test('two articles with one code that vanish together take their row with them',
   expect([...shop.values()]).toEqual([article('3', 'B')])
 })
 
-test('an article without a namesake is deleted as ever, and the reason of a delete that is not sent names the other', async () => {
+test('an article without a namesake is deleted as ever, and the reason of a delete that is not sent names the other', {
+  tags: ['long'],
+}, async () => {
   const name = await startFlow(bySku)
   await bring(name, article('1', 'A'), article('2', 'B'), article('3', 'C'))
   expect(await bring(name, article('3', 'C'), article('4', 'A'))).toBe(3)
@@ -313,6 +318,7 @@ test.each([
   ['blanks', 'x', 'x '],
 ])(
   'where only the receiver knows whether two codes are one (%s), the delete fails with a reason',
+  { tags: ['long'] },
   async (_, before, after) => {
     const name = await startFlow(bySku)
     await bring(name, article('1', before), article('2', 'B'))
@@ -324,7 +330,9 @@ test.each([
   },
 )
 
-test('an article that moves to another flow of the same receiver keeps its row; without its flow it does not', async () => {
+test('an article that moves to another flow of the same receiver keeps its row; without its flow it does not', {
+  tags: ['long'],
+}, async () => {
   const place = `${target.url}/both`
   const from = await startFlow(() => bySku(place))
   const to = await startFlow(() => bySku(place))
@@ -341,7 +349,9 @@ test('an article that moves to another flow of the same receiver keeps its row; 
   expect([...shop.values()]).toEqual([article('2', 'B')])
 })
 
-test('an article that two flows send under one key is deleted with the last of them', async () => {
+test('an article that two flows send under one key is deleted with the last of them', {
+  tags: ['long'],
+}, async () => {
   const place = `${target.url}/shared`
   const byKey = () => ({
     request: { method: 'PUT', url: `${place}/by-sku/{pk}` },
@@ -394,7 +404,9 @@ test('an article stays while a flow that deletes nothing has it, and goes when t
   expect(deletesSent()).toBe(1)
 })
 
-test('an article that the flow which deletes nothing missed first is deleted at once', async () => {
+test('an article that the flow which deletes nothing missed first is deleted at once', {
+  tags: ['long'],
+}, async () => {
   const [catalogue, stock] = await startBoth()
   await bring(stock, article('2', 'B'))
   expect(inShop()).toEqual(['A', 'B'])
@@ -402,7 +414,9 @@ test('an article that the flow which deletes nothing missed first is deleted at 
   expect(inShop()).toEqual(['B'])
 })
 
-test('an article that returns is sent again by the flow that deletes nothing, though it is the same as before', async () => {
+test('an article that returns is sent again by the flow that deletes nothing, though it is the same as before', {
+  tags: ['long'],
+}, async () => {
   const [catalogue, stock] = await startBoth()
   for (const name of [stock, catalogue]) await bring(name, article('2', 'B'))
   expect(inShop()).toEqual(['B'])

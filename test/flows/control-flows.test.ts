@@ -89,7 +89,7 @@ test('a paused flow is not polled by sync unless it is forced', async () => {
   expect(await post(flows, `/sync/${name}?force=true`)).toEqual({ name, changes: 0 })
 })
 
-test('a running flow polls at once, then at its interval', async () => {
+test('a running flow polls at once, then at its interval', { tags: ['long'] }, async () => {
   const { flows, name } = await start([{ id: '1' }], {
     startPaused: false,
     pollInterval: '1s',
@@ -100,7 +100,9 @@ test('a running flow polls at once, then at its interval', async () => {
   await expect.poll(() => got(name).length, { timeout: 10_000 }).toBe(2)
 })
 
-test('a pause survives a restart, with its author and reason; resume polls at once', async () => {
+test('a pause survives a restart, with its author and reason; resume polls at once', {
+  tags: ['long'],
+}, async () => {
   const { flows, name, restart } = await startAlone([{ id: '1' }], {
     extra: { startPaused: false },
   })
@@ -140,7 +142,9 @@ test('removing a limit leaves the pause as it is', async () => {
   expect([runs.statusCode, runs.json()]).toEqual([200, { name, runLimit: null, status: 'running' }])
 })
 
-test('a restart removes a limit and keeps the pause that it caused', async () => {
+test('a restart removes a limit and keeps the pause that it caused', {
+  tags: ['long'],
+}, async () => {
   const { flows, name, restart } = await startAlone([{ id: '1' }])
   await post(flows, `/flow/${name}/limit/1`)
   await post(flows, `/sync/${name}?force=true`)
@@ -207,7 +211,9 @@ test('changes of the ERP while a new mapping is asked about are sent after any a
   expect(got(name).slice(2)).toMatchObject([{ body: { sku: '2', precio: 9 } }])
 })
 
-test('a flow without its file is paused, and continues where it was when the file is back', async () => {
+test('a flow without its file is paused, and continues where it was when the file is back', {
+  tags: ['long'],
+}, async () => {
   const { flows, name, restart } = await startAlone([{ id: '1' }], {
     extra: { startPaused: false },
   })
@@ -239,7 +245,9 @@ test('a pause by an operator survives the removal and return of the file', async
   expect(await status(flows, name)).toMatchObject({ paused: true, reason: 'stocktaking' })
 })
 
-test('reset sends everything again with the next poll, resync at once', async () => {
+test('reset sends everything again with the next poll, resync at once', {
+  tags: ['long'],
+}, async () => {
   const { flows, name } = await start([{ id: '1' }, { id: '2' }])
   await post(flows, `/sync/${name}?force=true`)
   const reset = await flows.call('DELETE', `/reset/${name}`)
@@ -271,7 +279,9 @@ const hostileKeys = [
   'a.b+c&d=e?f#g',
 ]
 
-test('T47: keys of any characters are synced, reset and resynced one by one', async () => {
+test('T47: keys of any characters are synced, reset and resynced one by one', {
+  tags: ['long'],
+}, async () => {
   const { flows, name } = await start(hostileKeys.map((id) => ({ id })))
   await post(flows, `/sync/${name}?force=true`)
   for (const id of hostileKeys) {
@@ -356,7 +366,7 @@ test('two syncs of one flow share the next poll and do not overlap', async () =>
   expect(totalRuns).toBe(2)
 })
 
-test('metrics exist before the first poll and survive a restart', async () => {
+test('metrics exist before the first poll and survive a restart', { tags: ['long'] }, async () => {
   const { flows, name, restart } = await startAlone([{ id: '1' }])
   expect((await flows.call('GET', '/metrics')).json()[name]).toEqual({
     lastRun: null,
@@ -373,7 +383,9 @@ test('metrics exist before the first poll and survive a restart', async () => {
   })
 })
 
-test('a reload applies new and changed files, keeps the running flows when a file is invalid, and pauses removed ones', async () => {
+test('a reload applies new and changed files, keeps the running flows when a file is invalid, and pauses removed ones', {
+  tags: ['long'],
+}, async () => {
   const { flows, name } = await startAlone([{ id: '1' }])
   await flows.write('more.flow.yaml', jsonFlow(`${name}-more`, target.url))
   expect(await post(flows, '/flows/reload')).toEqual({
@@ -396,7 +408,9 @@ test('a reload applies new and changed files, keeps the running flows when a fil
   expect(await status(flows, `${name}-more`)).toMatchObject({ paused: true })
 })
 
-test('an invalid file at the start is reported, and the other flows run', async () => {
+test('an invalid file at the start is reported, and the other flows run', {
+  tags: ['long'],
+}, async () => {
   const { flows, name, restart } = await startAlone([{ id: '1' }])
   await flows.write('bad.flow.yaml', 'version: 1\nname: [')
   const again = await restart()

@@ -50,6 +50,7 @@ test.each([
   ['address', { path: '/v2' }, ['/v2?since=0', '/v2?since=2020-11-21 10:00:00']],
 ])(
   'with another %s the source is read from its beginning, since the cursor is not valid there',
+  { tags: ['long'] },
   async (_, change, reads) => {
     await flows.write('articles.flow.yaml', definition(change))
     flows = await flows.restart()

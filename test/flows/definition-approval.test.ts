@@ -112,6 +112,7 @@ async function waitingPrice(more: Record<string, unknown> = {}): Promise<string>
 
 test.each(['reload', 'restart', 'sync of the item', 'question'])(
   'after a %s no waiting delivery is sent by a mapping that is not accepted',
+  { tags: ['long'] },
   async (what) => {
     const name = await waitingPrice()
     if (what === 'restart') flows = await flows.restart()
@@ -146,7 +147,9 @@ test('after the answer what waited is sent although the source cannot be read', 
   await expect.poll(() => pricesOf(name)).toEqual([100, 110_000])
 })
 
-test('a changed mapping of one destination holds no other destination', async () => {
+test('a changed mapping of one destination holds no other destination', {
+  tags: ['long'],
+}, async () => {
   const two = `${flows.dir}/two-${serial}`
   const other = { name: 'two', type: 'file', path: two, format: 'ndjson' }
   const name = await waitingPrice({ added: [other] })

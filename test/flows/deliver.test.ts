@@ -349,7 +349,9 @@ test('no more attempts begin than the rate limit allows', { tags: ['long'] }, as
   expect(Math.min(...gaps)).toBeGreaterThan(280)
 })
 
-test('whatever fails or changes meanwhile, the last version arrives, and none after a newer one', async () => {
+test('whatever fails or changes meanwhile, the last version arrives, and none after a newer one', {
+  tags: ['long'],
+}, async () => {
   const flow = flowOf('storm', [{ concurrency: 6, retry: { attempts: 50, initialMs: 1 } }])
   // A fixed sequence, so that every run is the same storm.
   let seed = 20261121

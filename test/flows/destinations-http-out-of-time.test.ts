@@ -77,6 +77,7 @@ test('an item whose id could not be read in time after its creation is looked up
 
 test.each([200, 422])(
   'an evaluation of a rule that timed out leaves an answer %i undecided',
+  { tags: ['long'] },
   async (given) => {
     status = given
     const shop = open(() => ({

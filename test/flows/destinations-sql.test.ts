@@ -71,183 +71,194 @@ const engines = [
 
 const reasonOf = (result: DeliveryResult) => (result.ok ? '' : sentenceOf(result.why, 'en'))
 
-describe.each(engines)('$driver', ({ driver, url, connect, available, columns, quote }) => {
-  let admin: Admin
-  let destination: Destination
-  const open = (change: { table?: string; upsertKey?: string[]; url?: string; ms?: number } = {}) =>
-    openSqlDestination(
-      { driver, table: change.table ?? table, upsertKey: change.upsertKey ?? ['id'] },
-      { url: change.url ?? url, connections: 4, batch: 500, timeoutMs: change.ms ?? 10_000 },
-    )
-  const upsert = (body: unknown, to = destination) => to.deliver(job({ body }), never)
-  const rows = () => admin.run(`select * from ${table} order by id`)
+describe.each(engines)(
+  '$driver',
+  { tags: ['long'] },
+  ({ driver, url, connect, available, columns, quote }) => {
+    let admin: Admin
+    let destination: Destination
+    const open = (
+      change: { table?: string; upsertKey?: string[]; url?: string; ms?: number } = {},
+    ) =>
+      openSqlDestination(
+        { driver, table: change.table ?? table, upsertKey: change.upsertKey ?? ['id'] },
+        { url: change.url ?? url, connections: 4, batch: 500, timeoutMs: change.ms ?? 10_000 },
+      )
+    const upsert = (body: unknown, to = destination) => to.deliver(job({ body }), never)
+    const rows = () => admin.run(`select * from ${table} order by id`)
 
-  beforeAll(async () => {
-    if (!available) return
-    admin = await connect()
-    destination = open()
-  })
-  beforeEach(async () => {
-    if (!available) return
-    await admin.run(`drop table if exists ${table}`)
-    await admin.run(`create table ${table} (${columns})`)
-  })
-  afterAll(async () => {
-    if (!available) return
-    await admin.run(`drop table if exists ${table}`)
-    await Promise.all([admin.close(), destination.close()])
-  })
-
-  test.skipIf(!available)(
-    'the same row written twice is one row; a change updates it',
-    async () => {
-      const body = {
-        id: 1,
-        name: 'Ñandú 😀',
-        doc: { list: [1, 'ñ'] },
-        price: '10.50',
-        seen: '2026-11-21T14:30:00.123Z',
-        active: true,
-      }
-      expect(await upsert(body)).toEqual({ ok: true })
-      expect(await upsert(body)).toEqual({ ok: true })
-      const [first, second] = await rows()
-      expect(second).toBeUndefined()
-      expect(first).toMatchObject({ id: 1, name: 'Ñandú 😀', price: '10.50' })
-      expect(new Date(first?.seen as string).toISOString()).toBe('2026-11-21T14:30:00.123Z')
-      expect(Boolean(first?.active)).toBe(true)
-      const doc = first?.doc
-      expect(typeof doc === 'string' ? JSON.parse(doc) : doc).toEqual({ list: [1, 'ñ'] })
-
-      expect(await upsert({ ...body, name: 'b', price: 9.99, active: false })).toEqual({ ok: true })
-      expect(await rows()).toMatchObject([{ id: 1, name: 'b', price: '9.99' }])
-    },
-  )
-
-  test.skipIf(!available)('only the mapped columns change', async () => {
-    await upsert({ id: 1, name: 'a', code: 'keep' })
-    await upsert({ id: 1, name: 'b' })
-    expect(await rows()).toMatchObject([{ name: 'b', code: 'keep' }])
-  })
-
-  test.skipIf(!available)(
-    'a delete removes only its row, and a missing row is a success',
-    async () => {
-      await upsert({ id: 1, name: 'a' })
-      await upsert({ id: 2, name: 'b' })
-      const remove = (body: unknown, key: string[]) =>
-        destination.deliver(job({ kind: 'delete', body, key }), never)
-      expect(await remove({ id: 1 }, ['x'])).toEqual({ ok: true })
-      expect(await remove({ id: 1 }, ['x'])).toEqual({ ok: true })
-      expect(await rows()).toMatchObject([{ id: 2 }])
-      expect(await remove(null, ['2'])).toMatchObject({ ok: false, retryable: false })
-      expect(await rows()).toMatchObject([{ id: 2 }])
-    },
-  )
-
-  test.skipIf(!available)('a key that only begins like a number matches no other row', async () => {
-    await upsert({ id: 5, name: 'five' })
-    await destination.deliver(job({ kind: 'delete', body: { id: '5abc' } }), never)
-    await upsert({ id: '5abc', name: 'other' })
-    expect(await rows()).toMatchObject([{ id: 5, name: 'five' }])
-  })
-
-  test.skipIf(!available)('a text key is compared as text', async () => {
-    const byCode = open({ upsertKey: ['code'] })
-    onTestFinished(() => byCode.close())
-    await upsert({ id: 1, name: 'a', code: '7x' })
-    await byCode.deliver(job({ kind: 'delete', body: { code: 7 } }), never)
-    expect(await rows()).toHaveLength(1)
-  })
-
-  test.skipIf(!available)(
-    'another unique value of another row is not overwritten, and can be used when it is free',
-    async () => {
-      await upsert({ id: 1, name: 'a', code: 'same' })
-      const result = await upsert({ id: 2, name: 'b', code: 'same' })
-      expect(result).toMatchObject({ ok: false, retryable: true, outage: false })
-      expect(reasonOf(result)).toContain('another row has the same unique value')
-      expect(await rows()).toMatchObject([{ id: 1, name: 'a' }])
-      await upsert({ id: 1, name: 'a', code: 'other' })
-      expect(await upsert({ id: 2, name: 'b', code: 'same' })).toEqual({ ok: true })
-    },
-  )
-
-  test.skipIf(!available)('values and names are data, never SQL', async () => {
-    const evil = `x'); drop table ${table}; --`
-    await upsert({ id: 1, name: 'a', code: evil })
-    expect(await rows()).toMatchObject([{ code: evil }])
-    const column = `name${quote} = 'hit', ${quote}code`
-    expect(await upsert({ id: 1, [column]: 'x' })).toMatchObject({ ok: false, retryable: false })
-    expect(await rows()).toMatchObject([{ name: 'a', code: evil }])
-  })
-
-  test.skipIf(!available).each([
-    ['a missing value', { id: 1 }, 'name'],
-    ['an unknown column', { id: 1, name: 'a', colour: 'S3CRET' }, 'colour'],
-    ['a text that is too long', { id: 1, name: 'S3CRET-S3CRET' }, 'too long'],
-    ['a wrong type', { id: 'S3CRET', name: 'a' }, 'does not fit'],
-    ['a check', { id: 1, name: 'a', price: -1 }, 'check|CONSTRAINT'],
-  ])('%s is refused for good, without showing values', async (_, body, shown) => {
-    const result = await upsert(body)
-    expect(result).toMatchObject({ ok: false, retryable: false, outage: false })
-    expect(reasonOf(result)).toMatch(new RegExp(shown, 'i'))
-    expect(reasonOf(result)).not.toContain('S3CRET')
-    expect(await rows()).toEqual([])
-  })
-
-  test.skipIf(!available)('an unknown table is refused for good and named', async () => {
-    const other = open({ table: `${table}_none` })
-    onTestFinished(() => other.close())
-    const result = await upsert({ id: 1, name: 'a' }, other)
-    expect(result).toMatchObject({ ok: false, retryable: false })
-    expect(reasonOf(result)).toContain(`${table}_none`)
-  })
-
-  test.skipIf(!available)('a row that another session has locked is retried later', async () => {
-    await upsert({ id: 1, name: 'a' })
-    const impatient = open({ ms: 1_500 })
-    const other = await connect()
-    onTestFinished(async () => {
-      await other.run('rollback')
-      await Promise.all([other.close(), impatient.close()])
+    beforeAll(async () => {
+      if (!available) return
+      admin = await connect()
+      destination = open()
     })
-    await other.run(driver === 'postgres' ? 'begin' : 'start transaction')
-    await other.run(`update ${table} set name = 'held' where id = 1`)
-    const result = await upsert({ id: 1, name: 'b' }, impatient)
-    expect(result).toMatchObject({ ok: false, retryable: true, outage: false })
-  })
+    beforeEach(async () => {
+      if (!available) return
+      await admin.run(`drop table if exists ${table}`)
+      await admin.run(`create table ${table} (${columns})`)
+    })
+    afterAll(async () => {
+      if (!available) return
+      await admin.run(`drop table if exists ${table}`)
+      await Promise.all([admin.close(), destination.close()])
+    })
 
-  test.skipIf(!available)(
-    'a wrong password or database is an outage; the reason has no address',
-    async () => {
-      const wrong = new URL(url)
-      wrong.username = 'nobody'
-      wrong.password = 'pa55word'
-      wrong.pathname = '/missing_database'
-      const other = open({ url: wrong.href })
+    test.skipIf(!available)(
+      'the same row written twice is one row; a change updates it',
+      async () => {
+        const body = {
+          id: 1,
+          name: 'Ñandú 😀',
+          doc: { list: [1, 'ñ'] },
+          price: '10.50',
+          seen: '2026-11-21T14:30:00.123Z',
+          active: true,
+        }
+        expect(await upsert(body)).toEqual({ ok: true })
+        expect(await upsert(body)).toEqual({ ok: true })
+        const [first, second] = await rows()
+        expect(second).toBeUndefined()
+        expect(first).toMatchObject({ id: 1, name: 'Ñandú 😀', price: '10.50' })
+        expect(new Date(first?.seen as string).toISOString()).toBe('2026-11-21T14:30:00.123Z')
+        expect(Boolean(first?.active)).toBe(true)
+        const doc = first?.doc
+        expect(typeof doc === 'string' ? JSON.parse(doc) : doc).toEqual({ list: [1, 'ñ'] })
+
+        expect(await upsert({ ...body, name: 'b', price: 9.99, active: false })).toEqual({
+          ok: true,
+        })
+        expect(await rows()).toMatchObject([{ id: 1, name: 'b', price: '9.99' }])
+      },
+    )
+
+    test.skipIf(!available)('only the mapped columns change', async () => {
+      await upsert({ id: 1, name: 'a', code: 'keep' })
+      await upsert({ id: 1, name: 'b' })
+      expect(await rows()).toMatchObject([{ name: 'b', code: 'keep' }])
+    })
+
+    test.skipIf(!available)(
+      'a delete removes only its row, and a missing row is a success',
+      async () => {
+        await upsert({ id: 1, name: 'a' })
+        await upsert({ id: 2, name: 'b' })
+        const remove = (body: unknown, key: string[]) =>
+          destination.deliver(job({ kind: 'delete', body, key }), never)
+        expect(await remove({ id: 1 }, ['x'])).toEqual({ ok: true })
+        expect(await remove({ id: 1 }, ['x'])).toEqual({ ok: true })
+        expect(await rows()).toMatchObject([{ id: 2 }])
+        expect(await remove(null, ['2'])).toMatchObject({ ok: false, retryable: false })
+        expect(await rows()).toMatchObject([{ id: 2 }])
+      },
+    )
+
+    test.skipIf(!available)(
+      'a key that only begins like a number matches no other row',
+      async () => {
+        await upsert({ id: 5, name: 'five' })
+        await destination.deliver(job({ kind: 'delete', body: { id: '5abc' } }), never)
+        await upsert({ id: '5abc', name: 'other' })
+        expect(await rows()).toMatchObject([{ id: 5, name: 'five' }])
+      },
+    )
+
+    test.skipIf(!available)('a text key is compared as text', async () => {
+      const byCode = open({ upsertKey: ['code'] })
+      onTestFinished(() => byCode.close())
+      await upsert({ id: 1, name: 'a', code: '7x' })
+      await byCode.deliver(job({ kind: 'delete', body: { code: 7 } }), never)
+      expect(await rows()).toHaveLength(1)
+    })
+
+    test.skipIf(!available)(
+      'another unique value of another row is not overwritten, and can be used when it is free',
+      async () => {
+        await upsert({ id: 1, name: 'a', code: 'same' })
+        const result = await upsert({ id: 2, name: 'b', code: 'same' })
+        expect(result).toMatchObject({ ok: false, retryable: true, outage: false })
+        expect(reasonOf(result)).toContain('another row has the same unique value')
+        expect(await rows()).toMatchObject([{ id: 1, name: 'a' }])
+        await upsert({ id: 1, name: 'a', code: 'other' })
+        expect(await upsert({ id: 2, name: 'b', code: 'same' })).toEqual({ ok: true })
+      },
+    )
+
+    test.skipIf(!available)('values and names are data, never SQL', async () => {
+      const evil = `x'); drop table ${table}; --`
+      await upsert({ id: 1, name: 'a', code: evil })
+      expect(await rows()).toMatchObject([{ code: evil }])
+      const column = `name${quote} = 'hit', ${quote}code`
+      expect(await upsert({ id: 1, [column]: 'x' })).toMatchObject({ ok: false, retryable: false })
+      expect(await rows()).toMatchObject([{ name: 'a', code: evil }])
+    })
+
+    test.skipIf(!available).each([
+      ['a missing value', { id: 1 }, 'name'],
+      ['an unknown column', { id: 1, name: 'a', colour: 'S3CRET' }, 'colour'],
+      ['a text that is too long', { id: 1, name: 'S3CRET-S3CRET' }, 'too long'],
+      ['a wrong type', { id: 'S3CRET', name: 'a' }, 'does not fit'],
+      ['a check', { id: 1, name: 'a', price: -1 }, 'check|CONSTRAINT'],
+    ])('%s is refused for good, without showing values', async (_, body, shown) => {
+      const result = await upsert(body)
+      expect(result).toMatchObject({ ok: false, retryable: false, outage: false })
+      expect(reasonOf(result)).toMatch(new RegExp(shown, 'i'))
+      expect(reasonOf(result)).not.toContain('S3CRET')
+      expect(await rows()).toEqual([])
+    })
+
+    test.skipIf(!available)('an unknown table is refused for good and named', async () => {
+      const other = open({ table: `${table}_none` })
       onTestFinished(() => other.close())
       const result = await upsert({ id: 1, name: 'a' }, other)
-      expect(result).toMatchObject({ ok: false, retryable: true, outage: true })
-      expect(reasonOf(result)).not.toMatch(/pa55word|nobody|127\.0\.0\.1/)
-    },
-  )
+      expect(result).toMatchObject({ ok: false, retryable: false })
+      expect(reasonOf(result)).toContain(`${table}_none`)
+    })
 
-  test.skipIf(!available)('many concurrent new rows are all written', async () => {
-    const many = Array.from({ length: 60 }, (_, id) => upsert({ id, name: 'n' }))
-    expect(new Set((await Promise.all(many)).map((result) => result.ok))).toEqual(new Set([true]))
-    expect(await rows()).toHaveLength(60)
-  })
+    test.skipIf(!available)('a row that another session has locked is retried later', async () => {
+      await upsert({ id: 1, name: 'a' })
+      const impatient = open({ ms: 1_500 })
+      const other = await connect()
+      onTestFinished(async () => {
+        await other.run('rollback')
+        await Promise.all([other.close(), impatient.close()])
+      })
+      await other.run(driver === 'postgres' ? 'begin' : 'start transaction')
+      await other.run(`update ${table} set name = 'held' where id = 1`)
+      const result = await upsert({ id: 1, name: 'b' }, impatient)
+      expect(result).toMatchObject({ ok: false, retryable: true, outage: false })
+    })
 
-  test.skipIf(!available)('an aborted delivery is not begun', async () => {
-    const result = await destination.deliver(
-      job({ body: { id: 1, name: 'a' } }),
-      AbortSignal.abort(),
+    test.skipIf(!available)(
+      'a wrong password or database is an outage; the reason has no address',
+      async () => {
+        const wrong = new URL(url)
+        wrong.username = 'nobody'
+        wrong.password = 'pa55word'
+        wrong.pathname = '/missing_database'
+        const other = open({ url: wrong.href })
+        onTestFinished(() => other.close())
+        const result = await upsert({ id: 1, name: 'a' }, other)
+        expect(result).toMatchObject({ ok: false, retryable: true, outage: true })
+        expect(reasonOf(result)).not.toMatch(/pa55word|nobody|127\.0\.0\.1/)
+      },
     )
-    expect(result).toMatchObject({ ok: false, retryable: true, outage: false })
-    expect(await rows()).toEqual([])
-  })
-})
+
+    test.skipIf(!available)('many concurrent new rows are all written', async () => {
+      const many = Array.from({ length: 60 }, (_, id) => upsert({ id, name: 'n' }))
+      expect(new Set((await Promise.all(many)).map((result) => result.ok))).toEqual(new Set([true]))
+      expect(await rows()).toHaveLength(60)
+    })
+
+    test.skipIf(!available)('an aborted delivery is not begun', async () => {
+      const result = await destination.deliver(
+        job({ body: { id: 1, name: 'a' } }),
+        AbortSignal.abort(),
+      )
+      expect(result).toMatchObject({ ok: false, retryable: true, outage: false })
+      expect(await rows()).toEqual([])
+    })
+  },
+)
 
 test.skipIf(!hasPostgres)('a missing index on the key is reported', async () => {
   const admin = await connectPostgres()

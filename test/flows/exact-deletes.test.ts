@@ -158,7 +158,9 @@ test('an item that was never sent to a destination is not deleted there', async 
   expect(sent()).toHaveLength(3)
 })
 
-test('an item that may have arrived without an answer is deleted by its sent values', async () => {
+test('an item that may have arrived without an answer is deleted by its sent values', {
+  tags: ['long'],
+}, async () => {
   target.answer(({ method }) => (method === 'PUT' ? 503 : 200))
   const { show } = await serve('unheard', {
     map: '{ "slug": nombre }',

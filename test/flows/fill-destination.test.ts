@@ -60,7 +60,9 @@ function sent(): Record<string, number> {
   return counts
 }
 
-test('POST /resync/{flow}?destination= sends everything to that destination, under new keys, and nothing to the others', async () => {
+test('POST /resync/{flow}?destination= sends everything to that destination, under new keys, and nothing to the others', {
+  tags: ['long'],
+}, async () => {
   await begin('shop', 'erp', 'web')
   const keys = () => target.received.map(({ headers }) => String(headers['idempotency-key']))
   const before = keys()
@@ -76,7 +78,9 @@ test('POST /resync/{flow}?destination= sends everything to that destination, und
   expect(sent()).toEqual({})
 })
 
-test('what waited for another attempt is sent under a new key too: a receiver would answer for the former one without doing anything', async () => {
+test('what waited for another attempt is sent under a new key too: a receiver would answer for the former one without doing anything', {
+  tags: ['long'],
+}, async () => {
   await begin('retried', 'web')
   sent()
   target.answer(503)
@@ -94,7 +98,7 @@ test('what waited for another attempt is sent under a new key too: a receiver wo
   expect(keys().at(-1)).not.toBe(before)
 })
 
-test('a change during a fill goes to all destinations, once', async () => {
+test('a change during a fill goes to all destinations, once', { tags: ['long'] }, async () => {
   await begin('changing', 'erp', 'web')
   sent()
   await flows.write('changing.json', [{ id: 'A-10', price: 'new' }, ...items.slice(1)])
@@ -123,7 +127,9 @@ test('a destination that the flow does not have is 404', async () => {
   expect((await flows.call('POST', '/resync/nobody?destination=web')).statusCode).toBe(404)
 })
 
-test('an added destination is filled by the next poll, without approval', async () => {
+test('an added destination is filled by the next poll, without approval', {
+  tags: ['long'],
+}, async () => {
   await begin('growing', 'erp', 'web')
   sent()
   await define(flowWith('growing', 'erp', 'added', 'web'))
@@ -155,6 +161,7 @@ test.each([
   ['resynced', '/resync/resynced?destination=web'],
 ])(
   'an item with an invalid record is sent to a destination that was %s meanwhile as soon as it is valid again',
+  { tags: ['long'] },
   async (name, resync) => {
     const flow = (...names: string[]) => ({
       ...flowWith(name, ...names),
@@ -182,7 +189,9 @@ test.each([
   },
 )
 
-test('a destination that is added before the end of the first poll needs no approval either', async () => {
+test('a destination that is added before the end of the first poll needs no approval either', {
+  tags: ['long'],
+}, async () => {
   const flow = (...names: string[]) => ({ ...flowWith('young', ...names), startPaused: true })
   await flows.write('young.json', items)
   await define(flow('web'))

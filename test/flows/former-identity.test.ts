@@ -59,7 +59,9 @@ const sent = () =>
     .filter(({ path }) => path.startsWith(`/${name}/`))
     .map(({ method, path }) => `${method} ${path.slice(name.length + 2)}`)
 
-test('the former one is deleted by the next full read, after the new one was sent', async () => {
+test('the former one is deleted by the next full read, after the new one was sent', {
+  tags: ['long'],
+}, async () => {
   await define({})
   await bring({ 1: 'A', 2: 'B' })
   await bring({ 1: 'C', 2: 'B' })
@@ -86,7 +88,9 @@ test('each of several former ones is deleted, and none that an item has again', 
   ).toEqual(['DELETE D', 'DELETE X'])
 })
 
-test('many at once, as after another mapping, are asked about like items that are gone', async () => {
+test('many at once, as after another mapping, are asked about like items that are gone', {
+  tags: ['long'],
+}, async () => {
   await define({ guard: { minItems: 1, maxPercent: 10 } })
   await bring({ 1: 'A', 2: 'B', 3: 'C' })
   await bring({ 1: 'A1', 2: 'B1', 3: 'C1' }, 2)
@@ -101,7 +105,9 @@ test('many at once, as after another mapping, are asked about like items that ar
   ).toEqual(['DELETE A', 'DELETE B', 'DELETE C'])
 })
 
-test('another request in the definition is no other identity of an item', async () => {
+test('another request in the definition is no other identity of an item', {
+  tags: ['long'],
+}, async () => {
   await define({})
   await bring({ 1: 'A' })
   const address = `${target.url}/${name}/{body.id}/{body.code}`

@@ -61,7 +61,9 @@ test('a page of finished deliveries reads about as many rows as it examines, how
   expect(read).toBeLessThan(4 * pageRows)
 })
 
-test('finished deliveries are removed wherever they are, and nothing else, also when pages end between two destinations', async () => {
+test('finished deliveries are removed wherever they are, and nothing else, also when pages end between two destinations', {
+  tags: ['long'],
+}, async () => {
   const flow = await fill(['erp', 'web'])
   const isRemoved = (place: number) => {
     if (place % 2 !== 0) return false

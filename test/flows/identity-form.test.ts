@@ -74,7 +74,7 @@ const forms: [what: string, type: string, before: string, after: string][] = [
 ]
 
 describe.skipIf(!hasPostgres).each(forms)('%s in a column %s', (_, type, before, after) => {
-  test('the row stays, and a person is told of the delete', async () => {
+  test('the row stays, and a person is told of the delete', { tags: ['long'] }, async () => {
     const table = `form_of_identity_${serial}`
     await client.query(`drop table if exists ${table}`)
     await client.query(`create table ${table} (id ${type} primary key, name text)`)
@@ -158,7 +158,7 @@ const ways: Record<string, (place: string) => object> = {
 describe.each(Object.entries(ways))(
   'an HTTP destination that is deleted by %s',
   (way, requests) => {
-    test.each(alike)('%s: the row stays', async (_, before, after) => {
+    test.each(alike)('%s: the row stays', { tags: ['long'] }, async (_, before, after) => {
       const rows = serveFolding()
       const { show, deleteOf } = await serve({
         type: 'http',

@@ -118,7 +118,9 @@ test('another shop under a destination’s name gets nothing of the first, and e
   expect(activity.map(({ action }: { action: string }) => action)).toContain('question answered')
 })
 
-test('deliveries that a destination had not received before its definition changed wait for approval, and then arrive', async () => {
+test('deliveries that a destination had not received before its definition changed wait for approval, and then arrive', {
+  tags: ['long'],
+}, async () => {
   const name = 'midway'
   await show(name, ...['A', 'B', 'C', 'D'].map((id) => ({ id })))
   const limited = { ...shop(one, name), rateLimit: { max: 2, per: '1h' } }
@@ -166,7 +168,9 @@ test('a destination with another file has no delivered items', async () => {
   expect((await readFile(join(flows.dir, 'b.ndjson'), 'utf8')).trim().split('\n')).toHaveLength(2)
 })
 
-test('rows that another source does not have are deleted only after approval', async () => {
+test('rows that another source does not have are deleted only after approval', {
+  tags: ['long'],
+}, async () => {
   const name = 'table'
   const from = (path: string) => ({
     source: { type: 'file', path: `${flows.dir}/${path}.json`, format: 'json', settle: '0s' },

@@ -107,7 +107,9 @@ test('equal entries become one, so that two lists of a join do not multiply each
   ])
 })
 
-test('one key in all records fails the read instead of filling the memory', async () => {
+test('one key in all records fails the read instead of filling the memory', {
+  tags: ['long'],
+}, async () => {
   async function* endless() {
     for (let batch = 0; ; batch++) {
       yield Array.from({ length: 1_000 }, (_, index) => ({

@@ -109,7 +109,9 @@ test('every answer is stored: the retry, the final failure, and the result of se
   ])
 })
 
-test('a content that returns is a version of its own; one that is only sent again is not', async () => {
+test('a content that returns is a version of its own; one that is only sent again is not', {
+  tags: ['long'],
+}, async () => {
   await show('returning', { id: 'A-1', price: '1' })
   await show('returning', { id: 'A-1', price: '2' })
   await show('returning', { id: 'A-1', price: '1' })

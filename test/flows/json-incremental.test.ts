@@ -30,7 +30,7 @@ test.each([
     'a small list behind a large one',
     `[[${'1,'.repeat(long)}1],[2],{"a":[${'1,'.repeat(long)}1],"b":2}]`,
   ],
-])('%s is parsed as in one go', async (_, text) => {
+])('%s is parsed as in one go', { tags: ['long'] }, async (_, text) => {
   expect(text.length).toBeGreaterThan(131_072)
   expect(await parseJsonIncrementally(text)).toEqual(parseExactJson(text))
 })

@@ -65,7 +65,7 @@ test.each([
   ['{ "f": $sum }', 'holds a function'],
   ['{ "__proto__": { "admin": true } }', 'field __proto__'],
   ['{ "a": { "__proto__": 1 } }', 'field __proto__'],
-])('%s is refused: %s', async (map, message) => {
+])('%s is refused: %s', { tags: ['long'] }, async (map, message) => {
   await expect(compileMapping({ map }).apply(store)).rejects.toThrow(message)
 })
 

@@ -258,6 +258,7 @@ test('files of changes with a key in two forms wait for each other', async () =>
 
 test.skipIf(!postgresUrl)(
   'a changed group whose key has blanks at its start is sent by an incremental poll, and found by a single sync',
+  { tags: ['long'] },
   async () => {
     await admin?.query(`create table ${table}_boxes (code text, box text, at timestamptz)`)
     onTestFinished(() => admin?.query(`drop table ${table}_boxes`).then(() => undefined))

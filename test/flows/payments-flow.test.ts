@@ -178,7 +178,9 @@ test.each([
   expect(await errors(name)).toMatchObject([{ pk: before, error: expect.stringContaining(after) }])
 })
 
-test('boxes of one store that are delivered concurrently do not affect each other', async () => {
+test('boxes of one store that are delivered concurrently do not affect each other', {
+  tags: ['long'],
+}, async () => {
   await start('many', { type: 'payments.stores', map: storesMap }, [branch('M1')])
   await sync('many')
   const boxes = Array.from({ length: 12 }, (_, index) => ({

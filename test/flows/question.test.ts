@@ -95,7 +95,9 @@ async function delivered(definition: Definition = {}): Promise<string> {
   return name
 }
 
-test('a changed mapping is asked about with numbers; nothing is sent, polls go on, and resume is no answer', async () => {
+test('a changed mapping is asked about with numbers; nothing is sent, polls go on, and resume is no answer', {
+  tags: ['long'],
+}, async () => {
   const name = await delivered()
   await define(name, { factor: 1000 })
   await asked(name, { ...copies({ new: 0, changed: 2, unchanged: 0 }), missing: 0, of_source: 0 })
@@ -203,7 +205,7 @@ test('a definition that changes no body is accepted by itself', async () => {
   await isSent(name, '1 100', '2 200')
 })
 
-test('a definition may say itself what a change means', async () => {
+test('a definition may say itself what a change means', { tags: ['long'] }, async () => {
   const [sends, keeps] = [await delivered(), await delivered()]
   await define(sends, { factor: 10, item: { onDefinitionChange: 'send' } })
   await isSent(sends, '1 100', '2 200', '1 1000', '2 2000')

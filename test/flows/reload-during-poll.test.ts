@@ -95,7 +95,9 @@ test('a save and a reload wait for no poll, whichever flow they change', {
   expect((await running).json()).toEqual({ name: 'slow', changes: 1 })
 })
 
-test('the poll of a changed flow is broken off, and its request is answered by the new definition', async () => {
+test('the poll of a changed flow is broken off, and its request is answered by the new definition', {
+  tags: ['long'],
+}, async () => {
   const running = sync()
   await asked(1)
   await flows.write('slow.flow.yaml', slow({ item: { key: 'id', filter: 'id != "b"' } }))
@@ -110,7 +112,9 @@ test('the poll of a changed flow is broken off, and its request is answered by t
   expect(flows.logLines.filter((line) => line.includes('"level":50'))).toEqual([])
 })
 
-test('a flow whose file is removed during its poll is paused at once, and goes on when it returns', async () => {
+test('a flow whose file is removed during its poll is paused at once, and goes on when it returns', {
+  tags: ['long'],
+}, async () => {
   const running = sync()
   await asked(1)
   await flows.remove('slow.flow.yaml')
@@ -144,7 +148,9 @@ const define = async (extra: object) => {
   await within(2_000, reload())
 }
 
-test('a reload waits for no attempt; the newest definition sends after it', async () => {
+test('a reload waits for no attempt; the newest definition sends after it', {
+  tags: ['long'],
+}, async () => {
   await flows.write('other.json', [{ id: '1' }, { id: '2' }])
   const to = (place: string) => ({
     request: { method: 'PUT', url: `${source.url}/{pk}`, headers: { 'x-place': place } },

@@ -95,7 +95,9 @@ test('a reset during another reset stays requested, and the next poll carries it
   expect(await findFlowState(database.db, poll.name)).toMatchObject({ forget_due: false })
 })
 
-test('a page of keys reads only its own rows, also in a table without statistics', async () => {
+test('a page of keys reads only its own rows, also in a table without statistics', {
+  tags: ['long'],
+}, async () => {
   const [before, flow, behind] = ['a', 'b', 'c'].map((letter) => `${letter}-${randomUUID()}`)
   if (!before || !flow || !behind) throw new Error('three names')
   await sql`

@@ -63,7 +63,9 @@ test('two items with one identity are named by the report of the destination, an
   expect(await reported('by-code')).toEqual({ count: 0, groups: [] })
 })
 
-test('of thousands of items each identity is found, also one that the pages of the count divide', async () => {
+test('of thousands of items each identity is found, also one that the pages of the count divide', {
+  tags: ['long'],
+}, async () => {
   const { db } = flows.service.database
   await bring(['1', 'A'])
   // Ten pairs, and 21 items with one identity where the first page of the index ends. Another flow has every identity too.

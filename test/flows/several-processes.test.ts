@@ -79,7 +79,9 @@ test('flow files that a process reads at its start are reloaded by the others', 
   expect((await sync(two)).json()).toEqual({ name: 'stock', changes: 0 })
 })
 
-test('a reload by another process does not pause a flow whose file only this process has', async () => {
+test('a reload by another process does not pause a flow whose file only this process has', {
+  tags: ['long'],
+}, async () => {
   await one.write('fresh.json', items)
   await one.write('fresh.flow.yaml', jsonFlow('fresh', target.url, { startPaused: false }))
   await one.call('POST', '/flows/reload')

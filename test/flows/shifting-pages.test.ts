@@ -111,7 +111,9 @@ test('newest first: a record that changes while pages are read is read by the ne
   expect(await poll()).toEqual(all())
 })
 
-test('when the read does not end the cursor stays, and the next poll continues', async () => {
+test('when the read does not end the cursor stays, and the next poll continues', {
+  tags: ['long'],
+}, async () => {
   const poll = await serve(page)
   for (let one = 1; one <= 40; one += 1) {
     afterPage[one] = () => {

@@ -185,7 +185,9 @@ test('woocommerce: an entry of a batch that shows another value fails alone', {
   ])
 })
 
-test('mercadolibre: a price that the category refuses does not hold back the stock, nor the reverse', async () => {
+test('mercadolibre: a price that the category refuses does not hold back the stock, nor the reverse', {
+  tags: ['long'],
+}, async () => {
   const { shop, listing, bring, failures } = await mercadolibre('A', 'B')
   Object.assign(shop.listings.get('MLA9A') ?? {}, { leastPrice: 100, price: 100 })
   Object.assign(shop.listings.get('MLA9B') ?? {}, { isFull: true })
@@ -216,6 +218,7 @@ test.each([
   ['with locations', ['main', 'other']],
 ])(
   'tiendanube %s: a price that the shop refuses does not hold back the stock, nor the reverse',
+  { tags: ['long'] },
   async (_, locations) => {
     const { shop, variant, stock, bring, failures } = await tiendanube(locations)
     await bring(article('A', '10,00', '5'), article('B', '10,00', '5'))
@@ -259,7 +262,9 @@ test('woocommerce: a price that the shop refuses does not hold back the stock, n
   expect(await failures()).toEqual([])
 })
 
-test('shopify: a variant that is not stocked at the location is activated there', async () => {
+test('shopify: a variant that is not stocked at the location is activated there', {
+  tags: ['long'],
+}, async () => {
   const { shop, stock, variant, bring, failures } = await shopify()
   shop.put('a-mano', 'HAND')
   await bring(article('HAND', '10,00', '5'))
@@ -427,7 +432,9 @@ test('a second listing that is not live does not count: the live one is changed'
   expect([...(await failures()), ...(await woo.failures())]).toEqual([])
 })
 
-test('woocommerce: a SKU is found behind many others that contain it', async () => {
+test('woocommerce: a SKU is found behind many others that contain it', {
+  tags: ['long'],
+}, async () => {
   const { shop, bring, failures } = await woocommerce()
   for (let index = 0; index < 30; index += 1) shop.put({ sku: `A-${index}` })
   const own = shop.put({ sku: 'A' })

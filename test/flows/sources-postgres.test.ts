@@ -184,11 +184,15 @@ test.skipIf(!url)('two columns of one name are an error, not a lost value', asyn
   await expect(readAll(source('select 1 as id, 2 as id'))).rejects.toThrow('id twice')
 })
 
-test.skipIf(!url)('a query that takes too long is stopped at the server', async () => {
-  const slow = source(`select 1 as id, pg_sleep(60), '${schema}'`, { limits: { timeoutMs: 200 } })
-  await expect(readAll(slow)).rejects.toThrow('57014')
-  await untilNoneOpen()
-})
+test.skipIf(!url)(
+  'a query that takes too long is stopped at the server',
+  { tags: ['long'] },
+  async () => {
+    const slow = source(`select 1 as id, pg_sleep(60), '${schema}'`, { limits: { timeoutMs: 200 } })
+    await expect(readAll(slow)).rejects.toThrow('57014')
+    await untilNoneOpen()
+  },
+)
 
 test.skipIf(!url)(
   'a slow consumer does not use up the time of the source',
@@ -300,7 +304,7 @@ describe('a database without an encoding (SQL_ASCII)', () => {
   })
 })
 
-test('failures to connect are reported without the password', async () => {
+test('failures to connect are reported without the password', { tags: ['long'] }, async () => {
   const silent = createServer((socket) => socket.resume())
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
   const { port } = silent.address() as { port: number }

@@ -85,7 +85,9 @@ function feed(
 const sum = (seconds: Second[], key: keyof Second) =>
   seconds.reduce((total, one) => total + one[key], 0)
 
-test('a shop with occasional 429 and 500 gets at least 0.8 of the rate of a bare loop', () => {
+test('a shop with occasional 429 and 500 gets at least 0.8 of the rate of a bare loop', {
+  tags: ['long'],
+}, () => {
   const clock = testClock()
   const gate = createGate({ breaker, rateLimit: undefined }, clock.now)
   const seconds = feed(clock, gate, ordinary, 120)

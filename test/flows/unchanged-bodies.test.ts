@@ -59,7 +59,9 @@ const item = (id: string, price: number, seen = 0): Item => ({ id, price, seen }
 const report = async (name: string, pk: string) =>
   (await flows.call('GET', `/flow/${name}/items/${pk}`)).json()
 
-test('a change of a field that the mapping does not use sends nothing, and the item stays in sync', async () => {
+test('a change of a field that the mapping does not use sends nothing, and the item stays in sync', {
+  tags: ['long'],
+}, async () => {
   await serve('prices')
   expect(await sentFor('prices', item('1', 10))).toEqual([{ id: '1', price: 10 }])
   expect(await sentFor('prices', item('1', 10, 1))).toEqual([])
@@ -83,7 +85,9 @@ test('a resync sends the same body again', async () => {
   expect(await sentFor('again', item('1', 10, 1))).toEqual([])
 })
 
-test('a body that may not have arrived, or was refused meanwhile, is sent again', async () => {
+test('a body that may not have arrived, or was refused meanwhile, is sent again', {
+  tags: ['long'],
+}, async () => {
   await serve('doubt')
   await sentFor('doubt', item('1', 10))
   target.answer(503)

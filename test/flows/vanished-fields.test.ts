@@ -65,7 +65,7 @@ const mappings = [
   ],
 ] as const
 
-describe.each(engines)('$driver', ({ driver, connect, available }) => {
+describe.each(engines)('$driver', { tags: ['long'] }, ({ driver, connect, available }) => {
   let admin: Admin
   let number = 0
   beforeAll(async () => {

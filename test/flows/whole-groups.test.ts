@@ -68,23 +68,27 @@ test.each([
     { itemQuery: `select codigo, caja, modificado from ${table} where codigo = :pk order by caja` },
   ],
   ['the query itself', {}],
-])('with a cursor a changed group is read again whole by %s', async (_, change) => {
-  const name = `stores-${'itemQuery' in change}`
-  await client.query(`truncate ${table}`)
-  await put('S1', '1', '2026-01-01T10:00:00Z')
-  await put('S1', '2', '2026-01-01T11:00:00Z')
-  await put('S2', '1', '2026-01-01T12:00:00Z')
-  await define(name, { ...sql, ...change })
-  await sync(name)
-  await flows.delivered()
-  expect(boxes(name).toSorted()).toEqual(['S1 1 2', 'S2 1'])
-  await put('S1', '3', '2026-01-02T10:00:00Z')
-  await put('S2', '2', '2026-01-02T11:00:00Z')
-  await put('S1', '4', '2026-01-02T12:00:00Z')
-  expect((await sync(name)).json()).toMatchObject({ changes: 2 })
-  await flows.delivered()
-  expect(boxes(name).slice(2).toSorted()).toEqual(['S1 1 2 3 4', 'S2 1 2'])
-})
+])(
+  'with a cursor a changed group is read again whole by %s',
+  { tags: ['long'] },
+  async (_, change) => {
+    const name = `stores-${'itemQuery' in change}`
+    await client.query(`truncate ${table}`)
+    await put('S1', '1', '2026-01-01T10:00:00Z')
+    await put('S1', '2', '2026-01-01T11:00:00Z')
+    await put('S2', '1', '2026-01-01T12:00:00Z')
+    await define(name, { ...sql, ...change })
+    await sync(name)
+    await flows.delivered()
+    expect(boxes(name).toSorted()).toEqual(['S1 1 2', 'S2 1'])
+    await put('S1', '3', '2026-01-02T10:00:00Z')
+    await put('S2', '2', '2026-01-02T11:00:00Z')
+    await put('S1', '4', '2026-01-02T12:00:00Z')
+    expect((await sync(name)).json()).toMatchObject({ changes: 2 })
+    await flows.delivered()
+    expect(boxes(name).slice(2).toSorted()).toEqual(['S1 1 2 3 4', 'S2 1 2'])
+  },
+)
 
 test('many changed groups are read again by one read of everything', {
   tags: ['long'],
@@ -113,7 +117,9 @@ test('many changed groups are read again by one read of everything', {
   ).toEqual(new Set(['S 1 2']))
 })
 
-test('records with the same key that are not adjacent fail the poll, and none of them is sent', async () => {
+test('records with the same key that are not adjacent fail the poll, and none of them is sent', {
+  tags: ['long'],
+}, async () => {
   const name = 'apart'
   // The second record of A is far behind the first, in another batch.
   const others = Array.from({ length: 3_000 }, (_, index) => ({ codigo: `B${index}`, caja: '1' }))

@@ -131,7 +131,9 @@ test('the last 50 versions are kept', async () => {
   })
 })
 
-test('a file that was changed, removed or created meanwhile is not overwritten', async () => {
+test('a file that was changed, removed or created meanwhile is not overwritten', {
+  tags: ['long'],
+}, async () => {
   const { name, file, hash } = await saved()
   await flows.write(file, definition(name, { description: 'by another hand' }))
   const changed = await put(file, definition(name), hash)
@@ -146,7 +148,7 @@ test('a file that was changed, removed or created meanwhile is not overwritten',
   expect(await readdir(flows.flowsDir)).not.toContain(file)
 })
 
-test('of two saves at once one is refused', async () => {
+test('of two saves at once one is refused', { tags: ['long'] }, async () => {
   const { name, file, hash } = await saved()
   const answers = await Promise.all(
     ['left', 'right'].map((description) => put(file, definition(name, { description }), hash)),
@@ -353,7 +355,7 @@ test('T53: a dry run shows the first ten records, what becomes of them, and no s
   expect(flows.logLines.join('')).not.toContain(token)
 })
 
-test('a dry run shows a batch as the request with the item', async () => {
+test('a dry run shows a batch as the request with the item', { tags: ['long'] }, async () => {
   const { text } = (
     await flows.call('GET', '/flow-templates/woocommerce?name=shop&from=csv-drop')
   ).json()
@@ -413,7 +415,7 @@ test('a dry run of an invalid definition or an unreadable source has the reason'
   expect(unreadable.json().error).toContain('nobody-wrote-this.json')
 })
 
-test('saves and dry runs are recorded with their author', async () => {
+test('saves and dry runs are recorded with their author', { tags: ['long'] }, async () => {
   const { name, file, hash } = await saved()
   await dryRun(definition(name))
   await put(file, definition(name, { description: 'later' }), hash)

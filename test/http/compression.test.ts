@@ -60,7 +60,9 @@ test.each([undefined, '', 'identity', 'deflate', 'br;q=0, gzip;q=0'])(
   },
 )
 
-test('an answer too long to be compressed at once comes whole, piece by piece', async () => {
+test('an answer too long to be compressed at once comes whole, piece by piece', {
+  tags: ['long'],
+}, async () => {
   const plain = await call(service, { url: '/openapi.json' })
   expect(plain.rawPayload.length).toBeGreaterThan(100_000)
   const packed = await call(service, {

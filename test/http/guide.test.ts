@@ -34,7 +34,9 @@ test('each listener serves every document, without a script', { tags: ['long'] }
   }
 })
 
-test('every link of the guide leads to a page, and to a heading that is there', async () => {
+test('every link of the guide leads to a page, and to a heading that is there', {
+  tags: ['long'],
+}, async () => {
   const pages = new Map<string, string>()
   for (const url of paths) pages.set(url.replace(/\/$/, ''), (await read(url)).body)
   let links = 0

@@ -312,7 +312,9 @@ test('an input whose parts differ from the output keeps a name of its own', () =
   })
 })
 
-test('what weighs at /docs comes compressed, and is not sent again while it is the same', async () => {
+test('what weighs at /docs comes compressed, and is not sent again while it is the same', {
+  tags: ['long'],
+}, async () => {
   for (const file of ['json', 'static/swagger-ui-bundle.js', 'static/swagger-ui.css']) {
     const url = `/docs/${file}`
     const plain = await payment.inject({ method: 'GET', url })
@@ -340,7 +342,9 @@ test('what weighs at /docs comes compressed, and is not sent again while it is t
   expect(Object.keys(shown.paths)).toEqual(Object.keys(whole.paths))
 })
 
-test('T39: the pages at /docs work under the strict policy: nothing inline, nothing foreign', async () => {
+test('T39: the pages at /docs work under the strict policy: nothing inline, nothing foreign', {
+  tags: ['long'],
+}, async () => {
   for (const url of ['/docs', '/docs/']) {
     const page = await payment.inject({ method: 'GET', url })
     expect(page.statusCode).toBe(200)

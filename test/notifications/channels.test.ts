@@ -265,7 +265,7 @@ test('the error names an unreachable mail server and missing settings', async ()
   ])
 })
 
-test('a mail that only some addresses took is partly sent', async () => {
+test('a mail that only some addresses took is partly sent', { tags: ['long'] }, async () => {
   const to = ['one@acme.example', 'unknown@acme.example']
   expect(await send({ type: 'email', to }, failed())).toEqual({
     ok: false,
@@ -304,7 +304,9 @@ test.each([
   },
 )
 
-test('a mail contains in its language what failed, how often and what to do', async () => {
+test('a mail contains in its language what failed, how often and what to do', {
+  tags: ['long'],
+}, async () => {
   await send({ type: 'email', to: 'one@acme.example' }, failed())
   await send({ type: 'email', to: 'one@acme.example', locale: 'en' }, failed())
   const [spanish, english] = smtp.mails
@@ -320,7 +322,9 @@ test('a mail contains in its language what failed, how often and what to do', as
   expect(english?.head).toMatch(/^Auto-Submitted: auto-generated$/m)
 })
 
-test('T41: hostile texts add no header, no line and no recipient to a mail', async () => {
+test('T41: hostile texts add no header, no line and no recipient to a mail', {
+  tags: ['long'],
+}, async () => {
   await send({ type: 'email', to: 'one@acme.example' }, failed({ examples: [hostile] }))
   // Not even where a name could never come from a checked flow file.
   await send(

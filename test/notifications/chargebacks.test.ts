@@ -126,7 +126,9 @@ test('a changed deadline is notified again, but not after the documents were han
   expect(received()).toHaveLength(2)
 })
 
-test('a charge-back that is decided before its notification is notified once, with the decision', async () => {
+test('a charge-back that is decided before its notification is notified once, with the decision', {
+  tags: ['long'],
+}, async () => {
   const { till, id } = await openCase('late find')
   await decide(id, { do: 'lose' })
   await sendWebhook(till, id)
@@ -134,7 +136,7 @@ test('a charge-back that is decided before its notification is notified once, wi
   expect(received()).toEqual(['chargebacks.opened lost'])
 })
 
-test('a charge-back whose case cannot be read is notified, too', async () => {
+test('a charge-back whose case cannot be read is notified, too', { tags: ['long'] }, async () => {
   const till = await openOwnShop(service, 'no case')
   const orderId = await sell(service, till, 'A-1')
   const { mp_order_id } = await orderRow(service, orderId)

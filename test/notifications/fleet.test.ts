@@ -140,7 +140,9 @@ test('every receiver gets each problem once within a minute, and its recovery on
   expect(received()).toHaveLength(causes.length)
 })
 
-test('a message is signed, names subject, cause and action, and the log shows no secret of a receiver', async () => {
+test('a message is signed, names subject, cause and action, and the log shows no secret of a receiver', {
+  tags: ['long'],
+}, async () => {
   await setState(box('acme', 'CAJA-7', 'terminal_silent'))
   await check(30)
   const [call] = hook.calls
@@ -195,7 +197,9 @@ test('one cause at several clients makes one message, with the number of depende
   expect(events()[1]).toMatchObject({ data: { subjects: [{ client: 'third' }], dependents: 0 } })
 })
 
-test('a message lists 20 subjects and gives the number of the others', async () => {
+test('a message lists 20 subjects and gives the number of the others', {
+  tags: ['long'],
+}, async () => {
   const many = Array.from({ length: 30 }, (_, index) => box('acme', `C-${index}`, 'refused'))
   await setState(...many)
   await check(30)
@@ -204,7 +208,9 @@ test('a message lists 20 subjects and gives the number of the others', async () 
   expect(events()[0]?.data.more).toBe(10)
 })
 
-test('a problem that ends before its notification is not notified, and one that returns at once did not recover', async () => {
+test('a problem that ends before its notification is not notified, and one that returns at once did not recover', {
+  tags: ['long'],
+}, async () => {
   const short = box('acme', 'CAJA-1', 'terminal_silent')
   await setState(short)
   await check(4)
@@ -236,7 +242,9 @@ test('another cause of the same box is notified again; its recovery once', {
   ])
 })
 
-test('states that a person caused on purpose, and those that only need attention, are not notified', async () => {
+test('states that a person caused on purpose, and those that only need attention, are not notified', {
+  tags: ['long'],
+}, async () => {
   await setState(
     { kind: 'flow', scope: '', name: 'a', state: 'attention', cause: 'flow_paused' },
     { kind: 'connection', scope: 'new', name: '', state: 'down', cause: 'not_connected' },
@@ -251,7 +259,9 @@ test('states that a person caused on purpose, and those that only need attention
   expect(received()).toEqual(['fleet.trouble in_doubt'])
 })
 
-test('a message that one process could not send is sent by the next under the same id', async () => {
+test('a message that one process could not send is sent by the next under the same id', {
+  tags: ['long'],
+}, async () => {
   hook.answer = (response) => response.destroy()
   await setState(box('acme', 'CAJA-1', 'terminal_silent'))
   await check(14)
@@ -265,7 +275,7 @@ test('a message that one process could not send is sent by the next under the sa
   expect([slack.calls.length, smtp.mails.length]).toEqual([1, 1])
 })
 
-test('two processes notify each problem once', async () => {
+test('two processes notify each problem once', { tags: ['long'] }, async () => {
   const other = await duplicate()
   await setState(box('acme', 'CAJA-1', 'terminal_silent'), box('acme', 'CAJA-2', 'refused'))
   for (let passed = 0; passed < 40; passed += 2) {
@@ -321,7 +331,9 @@ test('a receiver that refuses every message is not sent all of them at once', {
   expect(new Set(received().slice(3)).size).toBe(causes.length)
 })
 
-test('in quiet hours nothing is sent; at their end only the problems that last are notified', async () => {
+test('in quiet hours nothing is sent; at their end only the problems that last are notified', {
+  tags: ['long'],
+}, async () => {
   const now = service.clock.now()
   const time = (ms: number) => new Date(now.getTime() + ms).toISOString().slice(11, 16)
   const quiet = `${time(-3_600_000)}-${time(600_000)} UTC`
@@ -373,7 +385,9 @@ test('a database that takes no writes is notified once without it, and its recov
   await alerts.stop()
 })
 
-test('the test route lists the receivers that got the test, and the audit log has it', async () => {
+test('the test route lists the receivers that got the test, and the audit log has it', {
+  tags: ['long'],
+}, async () => {
   const send = () => asAdmin(service, { method: 'POST', url: '/admin/alerts/test' })
   const complete = await send()
   expect(complete.statusCode, complete.body).toBe(200)

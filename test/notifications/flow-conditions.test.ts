@@ -79,7 +79,9 @@ async function check(flow: FailingFlow, process: Notifications, forSeconds = 30)
 }
 const received = (receiver = hook) => receiver.bodies().map(({ type, data }) => [type, data.cause])
 
-test('a source that cannot be read is notified once when it lasts, and once when it is read again', async () => {
+test('a source that cannot be read is notified once when it lasts, and once when it is read again', {
+  tags: ['long'],
+}, async () => {
   const flow = createFailingFlow(database)
   const process = await open(flow, { onJobFailed: [toHook({ destinations: ['dwh'] })] })
   await setState(ofFlow(flow, 'source_failing', 'attention'))
@@ -136,7 +138,9 @@ test('a lost access is notified with where the new token goes, in the language o
   expect(text).toContain(`GET /errors?flow=${flow.name}`)
 })
 
-test('the receivers of the flow and of the settings are notified after the quiet hours, the latter also of boxes', async () => {
+test('the receivers of the flow and of the settings are notified after the quiet hours, the latter also of boxes', {
+  tags: ['long'],
+}, async () => {
   const flow = createFailingFlow(database)
   const quietHours = { from: '11:00', to: '12:01', timezone: 'UTC' }
   const settings = { webhookUrl: operator.url, quietHours }
@@ -153,7 +157,7 @@ test('the receivers of the flow and of the settings are notified after the quiet
   ])
 })
 
-test('a pause of a failing flow does not count as recovery', async () => {
+test('a pause of a failing flow does not count as recovery', { tags: ['long'] }, async () => {
   const flow = createFailingFlow(database)
   const process = await open(flow, { onJobFailed: [toHook()] })
   await setState(ofFlow(flow, 'source_failing'))

@@ -139,7 +139,9 @@ test('many unclaimed payments are notified in messages of twenty, each of them o
   expect(sizes.filter(Boolean).sort((a, b) => Number(a) - Number(b))).toEqual([5, 20, 20])
 })
 
-test('a further payment of an order is notified with the reference of that order', async () => {
+test('a further payment of an order is notified with the reference of that order', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'Dos pagos')
   const orderId = await sell(service, till, 'A-77', { amount: '100,00' })
   await act(service, orderId, { ...payByCard, do: 'pay_again' })

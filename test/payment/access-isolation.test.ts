@@ -233,6 +233,7 @@ async function answerTo(request: Call, id: string): Promise<string> {
 
 /** All records of the victim, here and at the provider. */
 async function recordsOfVictim(): Promise<unknown> {
+  await service.deps.statusChecks.flush()
   const { db } = service.database
   const rows: Record<string, unknown> = {}
   for (const table of [

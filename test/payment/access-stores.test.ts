@@ -58,7 +58,9 @@ async function close(box: string): Promise<string> {
   return (await call(service, { url: '/closings', token: shop.key, body })).json().id
 }
 
-test('T58: the lists of a supervisor contain records of his stores and of no other', async () => {
+test('T58: the lists of a supervisor contain records of his stores and of no other', {
+  tags: ['long'],
+}, async () => {
   const day = new Date(service.clock.now().getTime() - 3_600_000).toISOString()
   for (const url of [
     '/orders?totals=true',

@@ -257,7 +257,9 @@ test('the dashboard page needs no token', async () => {
   expect([200, 404]).toContain(statusCode)
 })
 
-test('T6: on client routes the administrator names one client, by a valid name', async () => {
+test('T6: on client routes the administrator names one client, by a valid name', {
+  tags: ['long'],
+}, async () => {
   for (const [route, row] of Object.entries(table)) {
     if (row.access !== 'client') continue
     for (const [name, status] of [

@@ -202,7 +202,9 @@ test('a successful call beside one that got a 429 does not end the pause of the 
   expect(await readsOf(till, () => sweepAfter(service, 6_000))).toBe(2)
 })
 
-test('an account that fails is tried with one call at a time, and with all once it answers', async () => {
+test('an account that fails is tried with one call at a time, and with all once it answers', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId } = await openOrder('in trouble')
   await (await insertDueRows(service, orderId)).orders(40)
   await setFaults(service, { ...reading, kind: '503' })

@@ -132,7 +132,9 @@ test('of a tip in instalments with interest the shop receives the tip and not th
   expect(read).toMatchObject({ paid_amount: '128.40', received_amount: '110.00' })
 })
 
-test('a payment of less than the order is shown with its amount and needs a decision', async () => {
+test('a payment of less than the order is shown with its amount and needs a decision', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId, read } = await paid('less', { paid_amount: '60.00' })
   expect(read).toMatchObject({
     amount: '100.00',

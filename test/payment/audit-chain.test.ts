@@ -176,7 +176,9 @@ describe('rows that the service did not write', () => {
 })
 
 describe('the check of the audit log', () => {
-  test('the check ends when its client disconnects and when the service stops', async () => {
+  test('the check ends when its client disconnects and when the service stops', {
+    tags: ['long'],
+  }, async () => {
     const auditLog = await openAuditLog()
     for (let index = 0; index < 20; index += 1) await auditLog.write(`S-${index}`)
     await sealWaiting(auditLog)
@@ -321,7 +323,7 @@ describe('sealing', () => {
     expect(await auditLog.verify()).toMatchObject({ valid: true, entries: 2, unsealed: 0 })
   })
 
-  test('one run seals more than one batch', async () => {
+  test('one run seals more than one batch', { tags: ['long'] }, async () => {
     await auditLog.database.transaction(async (trx) => {
       for (let index = 0; index < 520; index += 1)
         await writeEntry(auditLog.auditKey, trx, `b${index}`)

@@ -418,6 +418,7 @@ describe('tampering at random', () => {
 
   test.each(Object.entries(kinds))(
     '%s: the check finds 30 of 30, each at its place',
+    { tags: ['long'] },
     async (_kind, draw) => {
       for (let round = 0; round < 30; round += 1) {
         const { brokenAt, change } = draw()

@@ -395,7 +395,9 @@ test('a new pair is stored although the database was unavailable when it came', 
   expect((await refresh(till)).statusCode).toBe(200)
 })
 
-test('a process that stops first stores the pair that it has received', async () => {
+test('a process that stops first stores the pair that it has received', {
+  tags: ['long'],
+}, async () => {
   const till = await enrol(service, 'stops', '838')
   const { state, database } = unsteady()
   const stopping = await startTestService({ twinOf: service, database })

@@ -49,7 +49,9 @@ async function eventsUntil(stream: OpenStream, orderId: string) {
   }
 }
 
-test('a client receives events of its own orders and of nothing else', async () => {
+test('a client receives events of its own orders and of nothing else', {
+  tags: ['long'],
+}, async () => {
   const stream = await follow(acme.key)
   const foreign = await chargeAndCancel(other, 'F-1')
   const own = await chargeAndCancel(acme, 'O-1')
@@ -75,7 +77,9 @@ test('a client may name only itself in a subscription', async () => {
   await follow(acme.key, '?client=acme')
 })
 
-test('the administrator receives events of all clients, or of the named one', async () => {
+test('the administrator receives events of all clients, or of the named one', {
+  tags: ['long'],
+}, async () => {
   const all = await follow(adminToken)
   const named = await follow(adminToken, '?client=acme')
   const first = await chargeAndCancel(other, 'A-1')
@@ -88,7 +92,9 @@ test('the administrator receives events of all clients, or of the named one', as
   expect(all.text()).toContain('"action":"order.created"')
 })
 
-test('the administrator receives events of processed and refused webhooks; a client receives none', async () => {
+test('the administrator receives events of processed and refused webhooks; a client receives none', {
+  tags: ['long'],
+}, async () => {
   const { order_id } = (await charge(service, acme, { reference: 'W-1' })).json()
   const mpOrderId = (await orderRow(service, order_id)).mp_order_id ?? ''
   const client = await follow(acme.key)
@@ -106,7 +112,9 @@ test('the administrator receives events of processed and refused webhooks; a cli
   expect(client.text()).not.toMatch(/webhook|activity/)
 })
 
-test('a subscriber receives events of changes that another process made', async () => {
+test('a subscriber receives events of changes that another process made', {
+  tags: ['long'],
+}, async () => {
   const duplicate = await startTestService({ twinOf: service })
   const stream = await follow(acme.key, '', duplicate)
   await eventsUntil(stream, await chargeAndCancel(acme, 'P-1'))

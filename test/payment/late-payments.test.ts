@@ -148,6 +148,7 @@ test.each(both)(
 
 test.each(both)(
   'a late payment of an order that was %s is in the fleet and in a notification, with the charge made instead',
+  { tags: ['long'] },
   async (how) => {
     const { till, orderId } = await paidLate(`fleet ${how}`, how)
     service.clock.advance(16 * 60_000)
@@ -187,7 +188,7 @@ test.each(both)(
   },
 )
 
-test('a second late payment at the same box is notified too', async () => {
+test('a second late payment at the same box is notified too', { tags: ['long'] }, async () => {
   const { till } = await paidLate('two late', 'canceled')
   const notified = async () => {
     await pass(20)

@@ -69,7 +69,9 @@ test('the same return a second time is 400', async () => {
   expect(again.json().code).toBe('OAUTH_STATE_INVALID')
 })
 
-test('T12: of two returns at the same time exactly one connects, in every round', async () => {
+test('T12: of two returns at the same time exactly one connects, in every round', {
+  tags: ['long'],
+}, async () => {
   for (let round = 0; round < rounds(25); round++) {
     const client = `race-${round}`
     const back = await returnOf(service, client, String(4000 + round))

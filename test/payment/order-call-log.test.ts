@@ -52,7 +52,9 @@ async function openOrder(client: string, headers: Record<string, string> = {}) {
   return { till, orderId: order_id as string }
 }
 
-test('requests and failed or writing calls are listed with their answers in order; other successes appear in the order itself', async () => {
+test('requests and failed or writing calls are listed with their answers in order; other successes appear in the order itself', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId } = await openOrder('recorded')
   await charge(service, till, { reference: 'C-1' })
   await act(service, orderId, payByCard)

@@ -55,7 +55,9 @@ test('equal charges in two processes are sent once, and both get the order', {
   expect(await providerRequests(service, creation)).toHaveLength(1)
 })
 
-test('a refused charge is not_charged for an equal one in another process too, and nothing was charged', async () => {
+test('a refused charge is not_charged for an equal one in another process too, and nothing was charged', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'both refused')
   await forgetRequests(service)
   await setFaults(

@@ -52,17 +52,21 @@ test.each([
   ['failed', { do: 'decline', status_detail: 'insufficient_amount' }, 'not_charged'],
   ['expired', { do: 'expire' }, 'not_charged'],
   ['action_required', { do: 'hold' }, 'unknown'],
-])('a read follows the provider to %s and stores it', async (status, action, outcome) => {
-  const { till, orderId } = await openOrder(`follow ${status}`)
-  const before = (await readOrder(service, till, orderId)).json()
-  await act(service, orderId, action)
-  const after = (await readOrder(service, till, orderId)).json()
-  expect(after).toMatchObject({ status, outcome, stale: false })
-  expect(after.version).toBeGreaterThan(before.version)
-  expect((await orderRow(service, orderId)).status).toBe(status)
-  const again = (await readOrder(service, till, orderId)).json()
-  expect(again).toEqual(after)
-})
+])(
+  'a read follows the provider to %s and stores it',
+  { tags: ['long'] },
+  async (status, action, outcome) => {
+    const { till, orderId } = await openOrder(`follow ${status}`)
+    const before = (await readOrder(service, till, orderId)).json()
+    await act(service, orderId, action)
+    const after = (await readOrder(service, till, orderId)).json()
+    expect(after).toMatchObject({ status, outcome, stale: false })
+    expect(after.version).toBeGreaterThan(before.version)
+    expect((await orderRow(service, orderId)).status).toBe(status)
+    const again = (await readOrder(service, till, orderId)).json()
+    expect(again).toEqual(after)
+  },
+)
 
 test.each([
   ['insufficient_amount', 'fondos'],
@@ -408,7 +412,9 @@ test('a revoked key ends its long polls early, without the order', { tags: ['lon
   expect([response.statusCode, response.json().code]).toEqual([401, 'UNAUTHORIZED'])
 })
 
-test('over a socket a long poll waits, ends when its client disconnects, and ends at shutdown', async () => {
+test('over a socket a long poll waits, ends when its client disconnects, and ends at shutdown', {
+  tags: ['long'],
+}, async () => {
   const own = await startTestService()
   let closed = false
   try {

@@ -111,7 +111,9 @@ test('a total refund answers the documented fields and the order is refunded', {
   ])
 })
 
-test('partial refunds are possible up to the paid amount, which makes the order refunded', async () => {
+test('partial refunds are possible up to the paid amount, which makes the order refunded', {
+  tags: ['long'],
+}, async () => {
   const orderId = await paidOrder()
   const first = await refund(service, till, orderId, '30,5')
   expect(first.json()).toMatchObject({
@@ -168,7 +170,9 @@ test('a total refund includes the tip; a partial refund of a tipped order is 422
   expect([part.statusCode, part.json().code]).toEqual([422, 'PARTIAL_REFUND_NOT_SUPPORTED'])
 })
 
-test('a method without partial refunds answers 422 to one, and the whole amount is refunded in either form', async () => {
+test('a method without partial refunds answers 422 to one, and the whole amount is refunded in either form', {
+  tags: ['long'],
+}, async () => {
   const transfer = { do: 'pay', payment_method_type: 'bank_transfer' }
   const orderId = await paidOrder(transfer)
   const part = await refund(service, till, orderId, '1,00')
@@ -281,6 +285,7 @@ const lost: [string, Omit<FaultRule, 'path'>, number][] = [
 
 test.each(lost)(
   'after %s an equal request is the same refund at the provider',
+  { tags: ['long'] },
   async (_name, fault, made) => {
     for (const amount of [undefined, '40,00']) {
       const orderId = await paidOrder()

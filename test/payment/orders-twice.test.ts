@@ -179,7 +179,7 @@ test('a key is stored for 30 days', async () => {
   expect(fresh.json().order_id).not.toBe(order_id)
 })
 
-test('one key sent for two boxes at once makes one order', async () => {
+test('one key sent for two boxes at once makes one order', { tags: ['long'] }, async () => {
   const till = await openOwnShop(service, 'key-boxes')
   await createStore(service, till, { id: 'SUC-2', boxes: ['CAJA-2'] })
   await pairTerminal(service, till, 'CAJA-2')
@@ -324,7 +324,9 @@ test('20 requests under one key at once make one order at the provider', async (
   expect(ordersAtProvider(service, till)).toHaveLength(1)
 })
 
-test('duplicate requests that come while the first is being made all get its order', async () => {
+test('duplicate requests that come while the first is being made all get its order', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'guard-straggle')
   for (let round = 0; round < 5; round += 1) {
     const answers = await Promise.all(

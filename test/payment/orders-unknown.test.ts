@@ -246,6 +246,7 @@ test.each([
   ],
 ])(
   'after a lost answer and a refused token, %s: the charge stays unknown',
+  { tags: ['long'] },
   async (name, second) => {
     const till = await openOwnShop(service, `refused token ${name}`)
     let isRenewed = false
@@ -282,7 +283,9 @@ test.each([
   },
 )
 
-test('a definite refusal of the repeated key proves that the order never existed', async () => {
+test('a definite refusal of the repeated key proves that the order never existed', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'never there')
   await setFaults(service, { ...creation, kind: 'drop_before' })
   const { order_id } = (await charge(service, till, { reference: 'U-6' })).json()

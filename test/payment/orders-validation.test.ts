@@ -196,7 +196,7 @@ test.each(['', ' ', 'has space', 'k'.repeat(129), 'ñ', 'a, b'])(
   },
 )
 
-test('the edges of every limit are accepted', async () => {
+test('the edges of every limit are accepted', { tags: ['long'] }, async () => {
   const accepted: Record<string, unknown>[] = [
     { external_reference: 'r'.repeat(64) },
     { external_reference: 'x' },

@@ -187,7 +187,7 @@ describe('T59: guesses of a password', () => {
     expect(change.statusCode).toBe(200)
   })
 
-  test('of a whole address lock out no known browser', async () => {
+  test('of a whole address lock out no known browser', { tags: ['long'] }, async () => {
     const owner = await join(service, { name: 'behind a proxy', role: 'administrator' })
     const name = 'no such person'
     for (let round = 0; round < triesOfAddress + 1; round += 1) {
@@ -228,7 +228,7 @@ describe('T59: guesses of a password', () => {
     expect([...statuses, next.statusCode]).toEqual([401, 401, 401, 401, 401, 429])
   })
 
-  test('from many addresses are limited by the name', async () => {
+  test('from many addresses are limited by the name', { tags: ['long'] }, async () => {
     await join(service, { name: 'spread', role: 'viewer', client: 'acme' })
     const statuses: number[] = []
     for (let round = 0; round < triesOfName + 1; round += 1) {

@@ -112,7 +112,9 @@ test.each([
   expect(body?.transactions).toEqual({ payments: [{ amount: sent }] })
 })
 
-test('with MP_SEND_TICKET_NUMBER=false the ticket number is not sent', async () => {
+test('with MP_SEND_TICKET_NUMBER=false the ticket number is not sent', {
+  tags: ['long'],
+}, async () => {
   const withoutTicket = await startTestService({ env: { MP_SEND_TICKET_NUMBER: 'false' } })
   try {
     const shop = await openShop(withoutTicket, 'withoutTicket')

@@ -162,7 +162,9 @@ test('the watch of payments adopts orders that were paid since the backup, and r
   expect((await call(service, { url: '/orphans', token: till.key })).json().orphans).toEqual([])
 })
 
-test('a payment that does not name its order is followed by its reference', async () => {
+test('a payment that does not name its order is followed by its reference', {
+  tags: ['long'],
+}, async () => {
   const { till, mpOrderId } = await forgottenSale('order not named', { reference: 'Q-1' })
   proxy.alter = ({ status, body }, { path }) => {
     if (!path.startsWith('/v1/payments/search') || !Array.isArray(body.results)) return undefined
@@ -221,7 +223,9 @@ function madeBy(application: string | undefined) {
   }
 }
 
-test('the order of another application on the same account and terminal is never adopted, and is read rarely', async () => {
+test('the order of another application on the same account and terminal is never adopted, and is read rarely', {
+  tags: ['long'],
+}, async () => {
   const { till, mpOrderId } = await forgottenSale('another system', { reference: 'X-1' })
   madeBy('1234567890123456')
   await forgetRequests(service)
@@ -343,7 +347,9 @@ test('a forgotten sale is not charged again when only its second attempt reached
   }
 })
 
-test('a forgotten sale that is repeated under its key gets the order that was found', async () => {
+test('a forgotten sale that is repeated under its key gets the order that was found', {
+  tags: ['long'],
+}, async () => {
   const sale = { reference: 'K-1', headers: keyed('key-1') }
   const { till, mpOrderId } = await forgottenSale('repeated keyed', sale)
   await startedWatch()
@@ -366,6 +372,7 @@ test.each([
   ['under its key', keyed('key-1')],
 ])(
   'a forgotten sale that is repeated 25 hours later %s is not charged again',
+  { tags: ['long'] },
   async (how, headers) => {
     const sale = { reference: 'B-3', headers }
     const { till, mpOrderId } = await forgottenSale(`a day later ${how}`, sale)

@@ -200,7 +200,10 @@ test('T26: the texts of a store and its box come back exactly or are refused, id
   )
 })
 
-test('T26: client names, descriptions of a key and idempotency keys come back exactly or are refused', async () => {
+test('T26: client names, descriptions of a key and idempotency keys come back exactly or are refused', {
+  tags: ['long'],
+  timeout: 60_000,
+}, async () => {
   await fc.assert(
     fc.asyncProperty(hostile(100), hostile(150), async (client, description) => {
       const invited = await asAdmin(service, { url: '/admin/invitations', body: { client } })
@@ -227,4 +230,4 @@ test('T26: client names, descriptions of a key and idempotency keys come back ex
     expect([answer.statusCode, key]).toEqual([422, key])
   }
   expect(JSON.stringify(ordersAtProvider(service, till))).not.toContain('K-1')
-}, 60_000)
+})

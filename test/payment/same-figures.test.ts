@@ -109,7 +109,9 @@ function doubtIn({ creation, created_at: createdAt, conflict, settled_as: settle
   return conflict === null ? null : 'contradicted'
 }
 
-test('the statistics and the state of the box agree on which orders are in doubt', async () => {
+test('the statistics and the state of the box agree on which orders are in doubt', {
+  tags: ['long'],
+}, async () => {
   const now = service.clock.now()
   const before = new Date(now.getTime() - doubtAfterMs)
   const { db } = service.database

@@ -220,7 +220,9 @@ test('signing out without a valid session is 200', async () => {
   }
 })
 
-test('a key has at most a hundred sessions; the newest stay, and expired ones are deleted', async () => {
+test('a key has at most a hundred sessions; the newest stay, and expired ones are deleted', {
+  tags: ['long'],
+}, async () => {
   const many = await enrol(service, 'many', '7800003')
   const cookies: string[] = []
   for (let round = 0; round < 102; round += 1) {

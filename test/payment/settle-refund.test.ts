@@ -100,7 +100,9 @@ async function doubtsOf(till: Till) {
   return { overview: in_doubt.length, list: orders.length, cause: boxes[0].cause }
 }
 
-test('a refund of unknown outcome is shown as in doubt, with the refunds that may be it', async () => {
+test('a refund of unknown outcome is shown as in doubt, with the refunds that may be it', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId } = await unclear('in doubt')
   const panel = orderAtProvider(till).refunds[0]?.id
   expect(await readOf(till, orderId)).toMatchObject({
@@ -122,7 +124,9 @@ test('a refund of unknown outcome is shown as in doubt, with the refunds that ma
   expect(await doubtsOf(till)).toMatchObject({ cause: 'refund_in_doubt' })
 })
 
-test('a person settles a refund as made by naming a candidate, and the next refund is possible', async () => {
+test('a person settles a refund as made by naming a candidate, and the next refund is possible', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId } = await unclear('made')
   const panel = orderAtProvider(till).refunds[0]?.id
   expect((await settle(till, orderId, { as: 'refunded', refund_id: 'REFX' })).json()).toMatchObject(
@@ -179,7 +183,9 @@ test('a person settles a refund as not made: the refund of the panel stays, and 
   expect(await readOf(till, orderId)).toMatchObject({ standing: 'refunded' })
 })
 
-test('a refund that appears after it was settled as not made is flagged until it is settled again', async () => {
+test('a refund that appears after it was settled as not made is flagged until it is settled again', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId } = await unclear('appears')
   await settle(till, orderId, { as: 'not_refunded' })
   await sandboxRefund(service, orderAtProvider(till), '30.00')
@@ -288,7 +294,9 @@ test('settling is 409 for an order without an open refund, and 404 for an order 
   expect((await settle(other, orderId, { as: 'refunded' })).statusCode).toBe(404)
 })
 
-test('a refund that is being sent cannot be settled, and of two settlements one counts', async () => {
+test('a refund that is being sent cannot be settled, and of two settlements one counts', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId } = await unclear('two persons')
   const { db } = service.database
   const until = new Date(service.clock.now().getTime() + 5_000)

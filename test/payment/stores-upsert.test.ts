@@ -66,6 +66,7 @@ test.each([
   ['box', '/v2/pos/', 'PATCH', ['Centro', 'Centro'], ['Caja A', 'Caja B']],
 ] as const)(
   'two changes of a %s at the same time leave it as the provider has it',
+  { tags: ['long'] },
   async (what, path, method, names, boxes) => {
     const till = await enrol(service, `two of a ${what}`, what === 'box' ? '1302' : '1301')
     const make = (index: 0 | 1) =>

@@ -155,7 +155,9 @@ test('a failing provider gets few calls, and all orders are settled within 10 se
   expect(ordersAtProvider(service, second)).toMatchObject([{ refunds: [{ amount: '1.00' }] }])
 })
 
-test('an old canceled charge ends at the first sweep at which no attempt can arrive any more', async () => {
+test('an old canceled charge ends at the first sweep at which no attempt can arrive any more', {
+  tags: ['long'],
+}, async () => {
   const own = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '1500' } })
   try {
     const till = await openOwnShop(own, 'canceled while unknown')

@@ -118,7 +118,9 @@ describe.each(['open', 'invite'])('enrolment %s', (enrolment) => {
     expect(await works(till.key)).toBe(true)
   })
 
-  test('a key that is created while the account changes never works for the new account', async () => {
+  test('a key that is created while the account changes never works for the new account', {
+    tags: ['long'],
+  }, async () => {
     const till = await shop('raced', '7110010')
     for (let round = 0; round < 10; round += 1) {
       const account = 7110011 + round

@@ -60,6 +60,7 @@ test.each([
   ['only a cancel, which reports the charge again', [won], null],
 ])(
   'of %s the net of the charge stays, and the dispute is shown beside it',
+  { tags: ['long'] },
   async (name, movements, charged_back) => {
     const { net, month } = await netAfter(name, ...movements)
     const isReported = movements.length > 1 || movements[0] !== taken

@@ -75,7 +75,9 @@ test('the work of an upload grows linearly, also when the same lines come again 
   expect(again.rows).toBeLessThan(3 * 8_000)
 })
 
-test('one upload of a client runs at a time, and two in all; the others get a Retry-After', async () => {
+test('one upload of a client runs at a time, and two in all; the others get a Retry-After', {
+  tags: ['long'],
+}, async () => {
   const slow = Array.from({ length: 1_500 }, (_, index) => line(String(900_000 + index)))
   const answers = await Promise.all([
     upload(slow),

@@ -64,7 +64,9 @@ const upload = (till: Till, content: string) =>
     payload: content,
   })
 
-test('settlement reports of the sandbox in every format are counted once, to the cent', async () => {
+test('settlement reports of the sandbox in every format are counted once, to the cent', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'formats')
   const beganMs = service.clock.now().getTime()
   const orders = [await pay(till, 'F-1'), await pay(till, 'F-2'), await pay(till, 'F-3')]

@@ -1,5 +1,5 @@
 /** What `npm test` prints of the tests with the tag `long`. `.ci/run` plays them. */
-export const whyLong = 'more than 0.3 s: large data, many rounds, real waits or whole processes'
+export const whyLong = 'more than 0.2 s: large data, many rounds, real waits or whole processes'
 
 /** Files of which `.ci/run` plays the long form only. What else is too long for `npm test` has the tag. */
 export const leftOut: readonly string[] = [
