@@ -4,6 +4,7 @@ import { compiled } from './process/real-process.ts'
 import { whyLong } from './support/left-out.ts'
 import { timesAsMany } from './support/rounds.ts'
 import { SlowFirst } from './support/slow-first.ts'
+import { SlowestFiles } from './support/slowest-files.ts'
 
 // Workers and whole processes load what was compiled before: half of the time that loading the modules takes.
 process.env.NODE_COMPILE_CACHE ??= compiled
@@ -20,6 +21,7 @@ export default defineConfig({
     tags: [{ name: 'long', description: whyLong }],
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/check-answers.ts'],
+    reporters: ['default', new SlowestFiles()],
     pool: 'forks',
     maxWorkers: 2,
     isolate: false,
