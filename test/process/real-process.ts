@@ -28,6 +28,12 @@ export type RealProcess = {
   ended: Promise<number | string>
 }
 
+const living = new Set<ChildProcess>()
+// A service that a failed test left behind ends with the worker.
+process.once('exit', () => {
+  for (const child of living) child.kill('SIGKILL')
+})
+
 /**
  * Starts the service with these settings and nothing of the surroundings but PATH: today's, or that of the checkout in another
  * folder.
@@ -38,6 +44,8 @@ export function spawnService(env: Record<string, string>, folder = ownFolder): R
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: compiled, ...env },
   })
+  living.add(child)
+  child.once('close', () => living.delete(child))
   const output = { stdout: '', stderr: '' }
   child.stdout.on('data', (chunk: Buffer) => {
     output.stdout += chunk.toString()

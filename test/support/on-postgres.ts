@@ -16,6 +16,9 @@ const nothingMore: Record<string, readonly string[]> = {
     ['test/flows/control-access.test.ts', 'test/payment/access.test.ts'],
   'the rules for alerts are held against figures, which test/metrics/payment-metrics.test.ts reads there':
     ['test/metrics/ops.test.ts'],
+  'a command that is misused ends before it opens a database': [
+    'test/process/commands-help.test.ts',
+  ],
   'they measure the processor and the memory of this process': [
     'test/flows/sources-memory.test.ts',
     'test/flows/sources-sql-portions.test.ts',
@@ -40,6 +43,7 @@ const nothingMore: Record<string, readonly string[]> = {
     'test/closings/seeded-day.test.ts',
     'test/fleet/chain-day.test.ts',
     'test/flows/shop-day.test.ts',
+    'test/flows/shop-limits.test.ts',
     'test/flows/shop-templates.test.ts',
     'test/fuzz/fuzz.test.ts',
     'test/notifications/chain-alerts.test.ts',
