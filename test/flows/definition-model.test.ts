@@ -31,14 +31,14 @@ import {
   storeAnswer,
   updateFlowState,
 } from '../../src/repositories/flows/flow-state.ts'
-import { openTestDatabase } from '../support/database.ts'
+import { backUp, openTestDatabase } from '../support/database.ts'
 import { seedOfModel, timesAsMany } from '../support/rounds.ts'
 import { down, invalid, receiver } from './deliver-support.ts'
 import { audit, silentLog } from './poll-support.ts'
 import { ended, follow, startProcess, type TestProcess } from './test-process.ts'
 
 /**
- * Random histories of a source, its definition, answers of the shop, crashes and operators, against a model of what the shop
+ * Random histories of a source, its definition, answers of the shop, crashes, replicas that are promoted, and operators, against a model of what the shop
  * must have: nothing living is deleted, nothing is sent by a definition that is not accepted, and in the end every item is there
  * as the source has it, except for what an operator kept or forgot.
  */
@@ -127,6 +127,8 @@ const step = fc.oneof(
     weight: 2,
     arbitrary: fc.record({ do: fc.constant('kill'), nth: fc.integer({ min: 1, max: 40 }) }),
   },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('copy') }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('promote') }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('pause') }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('resume') }) },
 )
@@ -155,6 +157,16 @@ async function createWorld() {
   let isCalm = true
   let isPaused = false
 
+  /** Goes back to the moment of a copy, as a replica does that is promoted and lacks the last commits. */
+  let promote: (() => Promise<void>) | undefined
+  /** Rows that were written after the copy: the database that took over knows nothing of it. */
+  const unknown = new Set<string>()
+  const writtenSince = new Set<string>()
+  const note = (sku: string) => {
+    writtenSince.add(sku)
+    unknown.delete(sku)
+  }
+
   const seen = () => [...source.values()].filter(({ on }) => on || !shape.filter)
   const answer = async (job: DeliveryJob): Promise<DeliveryResult> => {
     const { sku, price, factor } = job.body as { sku: string; price: number; factor: number }
@@ -168,10 +180,12 @@ async function createWorld() {
       if (living.has(sku) && !isLate) problems.push(`the living ${sku} is deleted`)
       lost.delete(sku)
       shop.delete(sku)
+      note(sku)
     } else {
       if (factor !== accepted.factor)
         problems.push(`${sku} is sent by a definition that is not accepted`)
       shop.set(sku, price)
+      note(sku)
     }
     return weather === 'lost' ? down : { ok: true }
   }
@@ -374,6 +388,27 @@ async function createWorld() {
             'me',
           )
           return
+        case 'copy': {
+          const restore = await backUp(database)
+          const known = { accepted, living, readPrices, isPaused }
+          const sets = [new Map(kept), new Set(forgotten)] as const
+          writtenSince.clear()
+          promote = async () => {
+            own.database.die()
+            await own.service.stop({ timeoutMs: 0 }).catch(() => {})
+            await restore()
+            ;({ accepted, living, readPrices, isPaused } = known)
+            kept.clear()
+            for (const [id, price] of sets[0]) kept.set(id, price)
+            for (const sku of sets[1]) forgotten.add(sku)
+            for (const sku of writtenSince) unknown.add(sku)
+            await revive()
+          }
+          return
+        }
+        case 'promote':
+          await promote?.()
+          return idle()
         case 'kill':
           return own.database.dieAt(Number(one.nth))
         default:
@@ -399,7 +434,7 @@ async function createWorld() {
       for (const { id, sku, price } of seen()) {
         const has = shop.get(sku)
         const isKept = kept.get(id) === price
-        if (has !== price * factor && !isKept) {
+        if (has !== price * factor && !isKept && !unknown.has(sku)) {
           problems.push(`${sku} has ${has} and not ${price * factor}`)
         }
       }
@@ -414,7 +449,7 @@ async function createWorld() {
         .execute()
       for (const { pk } of failed) forgotten.add(pk.startsWith('S') ? pk : `S${pk}`)
       for (const sku of shop.keys()) {
-        if (deletes && !read.has(sku) && !forgotten.has(sku))
+        if (deletes && !read.has(sku) && !forgotten.has(sku) && !unknown.has(sku))
           problems.push(`the dead ${sku} is there`)
       }
       await own.service.closeAll()

@@ -8,6 +8,8 @@ import { createService, leading, openTerm, type Service } from './deliver-suppor
 type MortalDatabase = Database & {
   /** The process dies at its `nth` statement or commit from now: before the statement, or after the commit. */
   dieAt(nth: number): void
+  /** It dies now. */
+  die(): void
   isDead(): boolean
   /** Whether it will die. */
   isDoomed(): boolean
@@ -49,6 +51,9 @@ function mortal(database: Database): MortalDatabase {
     },
     dieAt: (nth) => {
       if (!isDead()) left = nth
+    },
+    die: () => {
+      left = 0
     },
     isDead,
     isDoomed: () => left !== Number.POSITIVE_INFINITY,
