@@ -190,7 +190,7 @@ async function createWorld({ secondDeletes, folds }: Rules) {
         const before = [...shop.values()].find(({ items }) => items.has(item))
         const row = shop.get(rowKey(sku)) ?? { values: new Map(), items: new Set(), isLeft: false }
         const isMoved = was !== undefined && was !== rowKey(sku)
-        // Nobody knows whether the process lives until it has stored this answer.
+        // The process may die before it has stored this answer.
         if (isMoved && own.database.isDoomed()) row.isLeft = true
         row.values.set(name, value)
         shop.set(rowKey(sku), row)

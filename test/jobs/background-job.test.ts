@@ -5,6 +5,7 @@ import {
   type BackgroundJobOptions,
   createBackgroundJob,
 } from '../../src/jobs/background-job.ts'
+import { withLease } from '../../src/jobs/with-lease.ts'
 import { type LeaseToken, releaseLease, takeLease } from '../../src/repositories/leases.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { findLease } from '../support/leases.ts'
@@ -347,4 +348,15 @@ test('a stop aborts the run of a job with a lease too', async () => {
   await job.stop()
   expect(signal.aborted).toBe(true)
   expect(await hasOwner()).toBe(false)
+})
+
+test('work under a lease runs once at a time, in its own process too', async () => {
+  const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>()
+  const own = { database, now, processId: 'own', log: { warn: () => {} } }
+  const first = withLease(own, 'alone', () => mayEnd)
+  await expect.poll(async () => (await findLease(database.db, 'alone', now()))?.hasOwner).toBe(true)
+  expect(await withLease(own, 'alone', async () => 'twice')).toBeUndefined()
+  end()
+  await first
+  expect(await withLease(own, 'alone', async () => 'again')).toEqual({ result: 'again' })
 })

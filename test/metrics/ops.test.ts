@@ -401,19 +401,20 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
     }),
   async TillbridgeNotPolled() {
     const { db } = service.database
-    let lease: LeaseToken | undefined
+    const held: LeaseToken[] = []
     const scrapes = await watch(async () => {
       await flows.write('sound.json', '[]')
       await flows.call('POST', '/sync/sound?force=true')
       await db.deleteFrom('flow_pause').execute()
       // Else the flow would be polled before the scrape.
-      lease = await takeLease(service.database, {
+      const lease = await takeLease(service.database, {
         ...{ name: 'flow:sound', owner: 'a process that hangs' },
         now: later(3 * 3_600_000),
       })
+      if (lease) held.push(lease)
       service.clock.advance(3 * 3_600_000)
     })
-    await releaseLease(db, lease as unknown as LeaseToken)
+    for (const lease of held) await releaseLease(db, lease)
     return scrapes
   },
 }

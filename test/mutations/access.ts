@@ -194,7 +194,7 @@ export const access: readonly Mistake[] = [
     noticedBy: { tests: [['test/payment/caller-address.test.ts']] },
   },
   {
-    name: 'the listeners have no cap unless they are told',
+    name: 'the listeners have no cap by default',
     file: 'src/http/create-server.ts',
     find: 'connections: connectionLimit = connectionsByDefault,',
     replace: 'connections: connectionLimit = 1e9,',

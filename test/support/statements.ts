@@ -17,7 +17,7 @@ type Recording = { own: string[]; background: string[] }
 const recordings = new Set<Recording>()
 const flow = new AsyncLocalStorage<Recording>()
 
-/** The pool asks it of a connection that has idled, whoever comes next: it depends on time, not on the work. */
+/** The pool sends it on a connection that was idle for long: it depends on time, not on the work. */
 const upkeep = 'select 1'
 
 /**
