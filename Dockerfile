@@ -19,7 +19,7 @@ COPY sandbox ./sandbox
 COPY src ./src
 
 # Compiles the modules once, for every later start: by one that ends at its settings.
-RUN PORT=none node --max-semi-space-size=16 src/app/start.ts || test -d node_modules/.cache/tillbridge-compiled
+RUN PORT=none node --max-semi-space-size=16 src/app/start.js || test -d node_modules/.cache/tillbridge-compiled
 
 # Shown in the first line of the log and in /health: docker build --build-arg COMMIT=$(git rev-parse HEAD)
 ARG COMMIT=unknown
@@ -38,4 +38,4 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT || 3000}/health`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 
 # node itself gets the stop signal; npm would not pass it on.
-CMD ["node", "--max-semi-space-size=16", "src/app/start.ts"]
+CMD ["node", "--max-semi-space-size=16", "src/app/start.js"]

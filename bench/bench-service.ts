@@ -2,8 +2,8 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Agent, request } from 'undici'
-import { openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
+import { openDatabase } from '../src/db/open-database.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
 import {
   startTestService,

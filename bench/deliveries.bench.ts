@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { type JobInsert, PgBoss } from 'pg-boss'
 import { Agent } from 'undici'
-import { type Database, openDatabase } from '../src/db/database.ts'
+import type { Database } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
-import { createDeliveries } from '../src/flows/deliver/deliver.ts'
+import { openDatabase } from '../src/db/open-database.ts'
+import { Deliveries } from '../src/flows/deliver/deliver.ts'
 import { createEnqueue } from '../src/flows/poll/poll-writer.ts'
 import type { Destination } from '../src/flows/types.ts'
 import { createLeader } from '../src/jobs/leader.ts'
@@ -53,7 +54,7 @@ async function ours(database: Database): Promise<{ run: Contender; end(): Promis
   const quiet = { info: () => {}, warn: () => {}, error: () => {} }
   const leader = createLeader({ database, now: () => new Date(), processId: 'bench', log: quiet })
   const enqueue = createEnqueue({ database, now: () => new Date() })
-  const deliveries = createDeliveries({
+  const deliveries = new Deliveries({
     database,
     now: () => new Date(),
     random: Math.random,

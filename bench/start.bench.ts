@@ -52,7 +52,7 @@ const dataDir = await mkdtemp(join(tmpdir(), 'tillbridge-start-'))
 try {
   await prepareData(dataDir)
   const env = { DATA_DIR: dataDir, PORT: '0', SYNC_PORT: '0', SANDBOX_PORT: '0' }
-  const ours = () => start('tillbridge is ready', ['src/app/start.ts'], env)
+  const ours = () => start('tillbridge is ready', ['src/app/start.js'], env)
   const bare = () => start('opened', ['--input-type=module', '--eval', openOnly(dataDir)], {})
   await ours()
   await bare()

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Client } from 'pg'
-import { openDatabase } from '../src/db/database.ts'
+import { openDatabase } from '../src/db/open-database.ts'
 import { deliver, orderRow } from '../test/support/money.ts'
 import { cloneTemplate, createPostgresTemplate, urlOf } from '../test/support/postgres-template.ts'
 import { startTestService } from '../test/support/service.ts'

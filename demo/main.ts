@@ -116,6 +116,7 @@ async function stayUp(key: string): Promise<void> {
   Flows               ${service.syncUrl}/admin (asks for no token on this machine)
   API documentation   ${service.url}/docs
   Virtual terminals   ${service.sandboxUrl}/
+  Situations          ${service.sandboxUrl}/_sandbox/ (what can go wrong at a till)
   Log                 ${service.logFile}
 
 Charge from another window, then pay on the virtual terminals:

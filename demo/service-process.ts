@@ -53,7 +53,7 @@ export async function startService(
   await cp(join(examples, 'erp'), join(demoFiles, 'erp'), { recursive: true })
   const logFile = join(dataDir, 'demo.log')
   const log = createWriteStream(logFile, { flags: 'a', mode: 0o600 })
-  const main = fileURLToPath(new URL('../src/app/start.ts', import.meta.url))
+  const main = fileURLToPath(new URL('../src/app/start.js', import.meta.url))
   const child = spawn(process.execPath, [main], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {

@@ -19,6 +19,7 @@ create table flow_state (
   record_fields jsonb,
   record_fields_form text,
   read_number bigint not null default 0,
+  items_stamp text,
   last_poll_at timestamptz,
   last_success_at timestamptz,
   last_full_scan_at timestamptz,
@@ -51,6 +52,8 @@ comment on column flow_state.record_fields is 'By field that the flow uses, whet
 comment on column flow_state.record_fields_form is
   'How those records were read; of records read otherwise record_fields says nothing';
 comment on column flow_state.read_number is 'The number of the latest poll that began, from flow_reads';
+comment on column flow_state.items_stamp is
+  'Another one whenever the items change; a poll writes it last, and by it knows again what it has in memory';
 comment on column flow_state.full_scan_due is 'plan: the next poll reads everything';
 comment on column flow_state.forget_due is 'plan: the next poll forgets all items before it reads';
 comment on column flow_state.resets is 'Grows with each reset, so that a poll does not take one during it for done';
@@ -69,7 +72,9 @@ create table flow_items (
   missed_scans smallint not null default 0,
   missed_since bigint,
   primary key (flow, pk)
-);
+)
+-- A changed hash is written on its page, and no index changes.
+with (fillfactor = 90);
 create index flow_items_missed on flow_items (flow, pk)
   where missed_since is not null;
 comment on table flow_items is

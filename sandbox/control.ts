@@ -28,6 +28,7 @@ import { addPayments } from './payments-without-order.ts'
 import { applicationOf, type Context } from './sandbox-context.ts'
 import { createSeller, revokeSeller } from './sellers.ts'
 import { siteIds } from './sites.ts'
+import { beginSituation, situations } from './situations.ts'
 import { showState } from './state-view.ts'
 import { showTerminal } from './terminals.ts'
 import { type Fields, isRecord } from './validation-errors.ts'
@@ -95,6 +96,12 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     ctx.faults = ctx.faults.filter(
       ({ rule }) => userId !== undefined && rule.user_id !== Number(userId),
     )
+    return showFaults(ctx)
+  })
+
+  app.get('/_sandbox/situations', () => ({ situations }))
+  app.post<{ Params: { id: string } }>('/_sandbox/situations/:id', (request) => {
+    beginSituation(ctx, request.params.id)
     return showFaults(ctx)
   })
 

@@ -19,7 +19,7 @@ export const pageHeaders = {
   'cache-control': 'no-cache',
 }
 
-/** The page of virtual terminals at / and /terminals, its files under /page/. */
+/** The page of virtual terminals at / and /terminals, that of situations at /_sandbox/, their files under /page/. */
 export async function pageRoutes(app: FastifyInstance): Promise<void> {
   await app.register(fastifyStatic, {
     root: fileURLToPath(new URL('./page/', import.meta.url)),
@@ -32,5 +32,8 @@ export async function pageRoutes(app: FastifyInstance): Promise<void> {
   })
   for (const path of ['/', '/terminals']) {
     app.get(path, (_request, reply) => reply.sendFile('index.html'))
+  }
+  for (const path of ['/_sandbox', '/_sandbox/']) {
+    app.get(path, (_request, reply) => reply.sendFile('situations.html'))
   }
 }

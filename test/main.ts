@@ -1,13 +1,12 @@
 import { runSideBySide } from '../checks/side-by-side.ts'
-import { leftOut, whyLong } from './support/left-out.ts'
 
 /** `npm test`: the type check and the lint run beside the tests. Arguments are those of vitest, such as the name of a file. */
-const filter = ['--tags-filter', '!long']
+const filter = ['--tags-filter', '!long && !night']
 const vitest = [
   'vitest',
   'run',
   '--config',
-  'test/short.config.ts',
+  'test/vitest.config.ts',
   ...filter,
   ...process.argv.slice(2),
 ]
@@ -26,7 +25,7 @@ const failed = await runSideBySide(
   (text) => void process.stdout.write(text),
 )
 process.stdout.write(
-  `\nNot played here but by .ci/run: ${leftOut.length} files, and the tests with the tag "long" (${whyLong}).\n`,
+  '\nNot played here: the tests with the tags "long", which .ci/run plays, and "night", which .ci/night plays.\n',
 )
 process.stdout.write(
   failed.length === 0

@@ -1,7 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { configDefaults, defineConfig } from 'vitest/config'
 import { compiled } from './process/real-process.ts'
-import { whyLong } from './support/left-out.ts'
 import { timesAsMany } from './support/rounds.ts'
 import { SlowFirst } from './support/slow-first.ts'
 import { SlowestFiles } from './support/slowest-files.ts'
@@ -18,7 +17,17 @@ export default defineConfig({
     root: fileURLToPath(new URL('..', import.meta.url)),
     include: ['test/**/*.test.ts'],
     exclude: [...configDefaults.exclude, 'test/e2e/**'],
-    tags: [{ name: 'long', description: whyLong }],
+    // `npm test` plays neither, `.ci/run` also the long ones, `.ci/night` the others.
+    tags: [
+      {
+        name: 'long',
+        description: 'more than 0.2 s: large data, many rounds, real waits or whole processes',
+      },
+      {
+        name: 'night',
+        description: 'many seconds of a processor, or a machine without other work',
+      },
+    ],
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/check-answers.ts'],
     reporters: ['default', new SlowestFiles()],
@@ -30,8 +39,8 @@ export default defineConfig({
     sequence: { sequencer: SlowFirst },
     experimental: { viteModuleRunner: false },
     testTimeout: 20_000 * timesAsMany,
-    // On a busy runner a socket test may lose a race with the machine; further tries are printed beside the result.
-    retry: process.env.CI ? 2 : 0,
+    // A test that loses a race with a busy runner is a fault of the test. The runner names it, and goes on.
+    retry: process.env.CI ? 1 : 0,
     hookTimeout: 60_000,
     expect: { poll: { timeout: 10_000, interval: 15 } },
   },

@@ -28,7 +28,7 @@ export function reasonsPage(): string {
 Reference for programmers who read the control API of flows. \`npm run flows:schema\` writes this page.
 
 Why a flow is paused, a poll failed, or a delivery failed or was skipped is a code with data. Answers give both in \`why\`, with the
-sentence in the language of \`Accept-Language\` (Spanish or English):
+sentence in the language of \`Accept-Language\` (Spanish, or else English):
 
 \`\`\`json
 { "code": "NO_ANSWER", "data": { "seconds": 15 }, "message": "no answer within 15 s" }

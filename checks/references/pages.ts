@@ -6,6 +6,8 @@ import { jsonFlow, startTestFlows } from '../../test/support/flows.ts'
 import { asAdmin } from '../../test/support/till.ts'
 import { borrowDatabase } from '../../test/support/worker-database.ts'
 import { tablesPage } from './database-tables.ts'
+import { eventsPage } from './event-types.ts'
+import { orderMovesPage } from './order-moves.ts'
 import { orderStatesModule, orderStatesPage } from './order-states.ts'
 import {
   alertsPage,
@@ -20,8 +22,9 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Commands of an operator, by the file that their script runs. */
 const commands = [
-  ['npm start', 'src/app/start.ts'],
+  ['npm start', 'src/app/start.js'],
   ['npm run demo', 'demo/main.ts'],
+  ['npm run till:check', 'demo/till-check/main.ts'],
   ['npm run sandbox', 'src/commands/run-sandbox.ts'],
   ['npm run backup', 'src/commands/back-up.ts'],
   ['npm run restore', 'src/commands/restore.ts'],
@@ -37,10 +40,12 @@ export async function referencePages(): Promise<Record<string, string>> {
   const [{ scrapes, tables }, helps] = await Promise.all([readService(), readHelps()])
   return {
     '../../public/dashboard/order-states.js': orderStatesModule(),
+    '../internals/order-moves.md': orderMovesPage(),
     '../internals/tables.md': tables,
     'alerts.md': alertsPage(),
     'commands.md': commandsPage(helps),
     'errors.md': errorsPage(),
+    'events.md': eventsPage(),
     'metrics.md': metricsPage(scrapes),
     'order-states.md': await orderStatesPage(),
     'settings.md': settingsPage(),

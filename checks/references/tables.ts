@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import { settings } from '../../src/app/config-schema.ts'
-import { errorCatalogue } from '../../src/errors/app-error.ts'
+import { errorCatalogue, retryMeanings } from '../../src/errors/app-error.ts'
 import { type Cause, causes } from '../../src/fleet/causes.ts'
 import { conditions } from '../../src/notifications/notification-conditions.ts'
 import { en } from '../../src/texts/en.ts'
@@ -44,9 +44,10 @@ ${table(['Variable', 'Default', 'Meaning'], rows)}
 
 /** The page docs/reference/errors.md, of both APIs. */
 export function errorsPage(): string {
-  const rows = Object.entries(errorCatalogue).map(([name, { status, text, action }]) => [
+  const rows = Object.entries(errorCatalogue).map(([name, { status, retry, text, action }]) => [
     code(name),
     status,
+    code(retry),
     text,
     action,
   ])
@@ -56,8 +57,8 @@ Reference for programmers of an ERP. ${generated}
 
 ## Payment API
 
-An error has \`error\`, \`code\` and \`request_id\`. Errors of routes that move money also have \`outcome\` and \`retry_safe\`.
-Decide by \`code\`, \`outcome\` and \`retry_safe\`; the sentence in \`error\` may change.
+An error has \`error\`, \`code\` and \`request_id\`. Errors of routes that move money also have \`outcome\`, \`retry_safe\`
+and \`retry\`. Decide by \`retry\`, \`outcome\` and \`code\`; the sentence in \`error\` may change.
 
 \`\`\`json
 {
@@ -66,11 +67,26 @@ Decide by \`code\`, \`outcome\` and \`retry_safe\`; the sentence in \`error\` ma
   "request_id": "bb56a2f1-6aae-46ac-982e-9dcd3581d08e",
   "details": [{ "path": "amount", "message": "must be greater than 0" }],
   "outcome": "not_charged",
-  "retry_safe": false
+  "retry_safe": false,
+  "retry": "after_change"
 }
 \`\`\`
 
-${table(['Code', 'Status', 'Meaning', 'What the till does'], rows)}
+### Send it again?
+
+${table(
+  ['`retry`', 'What the till does'],
+  Object.entries(retryMeanings).map(([name, meaning]) => [code(name), meaning]),
+)}
+
+\`retry_safe\` is about money alone: whether the same request again can never charge or refund twice. It is \`true\` for an unknown box,
+although no repetition helps. Where it is \`false\`, \`retry\` is never \`same_request\`.
+
+### Codes
+
+The column \`retry\` is that of a request with \`retry_safe: true\`. With \`false\`, \`no\` replaces \`same_request\`.
+
+${table(['Code', 'Status', '`retry`', 'Meaning', 'What the till does'], rows)}
 
 ## Flow control API
 

@@ -24,6 +24,7 @@ export const sharedTypes: Readonly<Record<string, string>> = {
 export const imports = `import type { GeneratedAlways } from 'kysely'
 import type { ClientName } from '../domain/client-name.ts'
 import type { ClosingLine, ClosingTotals } from '../domain/closing.ts'
+import type { EventChanges, EventType } from '../domain/event-types.ts'
 import type { StoredReason } from '../texts/reason.ts'
 import type { Net } from '../domain/net-amount.ts'
 import type { Payment, ProviderRefund } from '../domain/order.ts'
@@ -78,6 +79,21 @@ export const overrides: Readonly<Record<string, TableOverrides>> = {
       asked: 'AskedBody',
       remembered: 'RememberedNames',
     },
+  },
+  event_attempts: { fixed: '*' },
+  event_consumers: { later: 'committed_at reader lease_until' },
+  event_deletions: { types: { client: 'string' } },
+  event_deliveries: { fixed: 'resource' },
+  event_endpoints: {
+    later:
+      'former_secret former_until missed failures resting_until last_success_at stopped_at stop_reason notified_at',
+    types: { types: 'EventType' },
+  },
+  event_head: { changed: 'one' },
+  events: {
+    fixed:
+      'sucursal_id caja_id type at resource_type resource_id resource_version order_id changes data',
+    types: { type: 'EventType', changes: 'EventChanges', data: record },
   },
   failure_groups: { types: { examples: 'unknown[]' } },
   fleet_changes: {

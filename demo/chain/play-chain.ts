@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { openDatabase } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import { demoFolder, filesOfFlows, type ServiceProcess, startService } from '../service-process.ts'
 import type { Steps } from '../steps.ts'
 import { writeChainFlows } from './chain-flows.ts'

@@ -66,6 +66,8 @@ export async function poll(app, flow, action, { force, destination }) {
     if (answer.reason) return { tone: 'warn', text: reasonText(answer.why, answer.reason) }
     if (answer.skipped === 'paused') return { tone: 'warn', text: t(`${action}.skipped`) }
     if (answer.skipped === 'polling') return { tone: 'warn', text: t('sync.follows') }
+    if (answer.deliveries !== undefined)
+      return { tone: 'good', text: count('resync.queued', answer.deliveries) }
     return {
       tone: 'good',
       text: answer.changes === 0 ? t('sync.none') : count('sync.done', answer.changes),

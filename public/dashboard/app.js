@@ -27,10 +27,11 @@ const page = startPage({
 })
 
 /** The code leaves the address and the history as soon as it was read. */
-function showInvitation(code) {
+function showInvitation(code, signInName) {
   history.replaceState(null, '', `${location.pathname}${location.search}`)
   const form = createInvitation({
     code,
+    signInName,
     redraw: () => page.show(form),
     languageButton: () => languageButton(page.onLanguage),
     onSession: page.work,
@@ -40,8 +41,8 @@ function showInvitation(code) {
 
 /** While the service cannot be reached, that is no reason to ask for the token again. */
 async function resume() {
-  const { name, id } = currentRoute()
-  if (name === 'invitation' && id !== undefined) return showInvitation(id)
+  const { name, id, query } = currentRoute()
+  if (name === 'invitation' && id !== undefined) return showInvitation(id, query.name)
   try {
     const session = await readSession()
     if (page.isWorking()) return

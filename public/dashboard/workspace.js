@@ -13,6 +13,10 @@ const later = viewsLater(
   () => import('./later-views.js'),
   ({ name }) => t(`nav.${name === 'order' ? 'orders' : name}`),
 )
+const eventsLater = viewsLater(
+  () => import('./events-views.js'),
+  () => t('nav.events'),
+)
 const createTrend = later.create('trend')
 const clientViews = {
   // The sales over time are a page of the first one.
@@ -24,19 +28,22 @@ const clientViews = {
 const adminViews = {
   ...clientViews,
   clients: later.create('clients'),
+  events: eventsLater.create('events'),
   webhooks: later.create('webhooks'),
   activity: later.create('activity'),
 }
 /** What the role of a person adds; a flow operator sees nothing of payments. */
 const viewsOf = ({ type, person, may }) => ({
   ...(type === 'admin' ? adminViews : type === 'client' ? clientViews : {}),
+  ...(type === 'client' &&
+    (may?.includes('set_up') ?? true) && { events: eventsLater.create('events') }),
   ...(type === 'client' && may?.includes('see_activity') && { activity: later.create('activity') }),
   ...((type === 'admin' || may?.includes('manage_people')) && { people: later.create('people') }),
   ...(person && { account: later.create('account') }),
 })
 const createOrder = later.create('order')
-/** Views with pages of their own behind an id: of a closing, of a box, of sales over time. */
-const withPages = new Set(['closings', 'overview', 'stores'])
+/** Views with pages of their own behind an id: of a closing, of an endpoint, of a box, of sales over time. */
+const withPages = new Set(['closings', 'events', 'overview', 'stores'])
 const refreshMs = 5000
 /** While the service tells what happens: for what it does not tell, such as the time that goes by. */
 const quietMs = 15_000

@@ -1,5 +1,15 @@
 const es = {
   title: 'Terminales de prueba',
+  situations: 'Situaciones',
+  situationsLead: 'Provocá lo que puede salir mal y mirá qué hace tu caja.',
+  inForce: 'En curso',
+  noneInForce: 'Nada en curso: el sandbox contesta bien.',
+  endAll: 'Terminar todo',
+  begin: 'Provocar',
+  done: 'llamadas: {count}',
+  answers: 'La caja recibe',
+  thenTill: 'Después',
+  terminals: 'Terminales',
   lead: 'Acá sos el comprador: pagá, rechazá o cancelá en cada terminal.',
   other: 'English',
   live: 'En vivo',
@@ -65,6 +75,16 @@ const es = {
 
 const en = {
   title: 'Test terminals',
+  situations: 'Situations',
+  situationsLead: 'Provoke what can go wrong, and see what your till does.',
+  inForce: 'In force',
+  noneInForce: 'Nothing in force: the sandbox answers as it should.',
+  endAll: 'End all',
+  begin: 'Provoke',
+  done: 'calls: {count}',
+  answers: 'The till gets',
+  thenTill: 'Then',
+  terminals: 'Terminals',
   lead: 'Here you are the buyer: pay, decline or cancel on each terminal.',
   other: 'Español',
   live: 'Live',
@@ -182,7 +202,7 @@ export function clockTime(stamp) {
 /** Fills every element that names its text. */
 export function translatePage() {
   document.documentElement.lang = current
-  document.title = say('title')
+  document.title = say(document.body.dataset.title ?? 'title')
   for (const element of document.querySelectorAll('[data-text]')) {
     element.textContent = say(element.dataset.text)
   }

@@ -345,6 +345,11 @@ export const settingsSchema = z.object({
       'what flows may reach by name: databases, base addresses, SFTP servers, folders, alert channels; a missing file counts as empty',
     ),
   FLOWS_START_PAUSED: flag.prefault('false').describe('pause every flow at start'),
+  FLOW_ITEMS_IN_MEMORY: whole(0, 100_000_000)
+    .prefault('2000000')
+    .describe(
+      'hashes of items kept in memory between the polls of all flows, 30 bytes each; 0: every poll looks each item up',
+    ),
   FLOWS_WORKBENCH: flag
     .optional()
     .describe(
@@ -392,6 +397,9 @@ export const settingsSchema = z.object({
   ALERT_PRIVATE_NETWORK: flag
     .prefault('false')
     .describe('these alerts may go to loopback and private addresses'),
+  EVENTS_PRIVATE_NETWORK: flag
+    .prefault('false')
+    .describe('events may be sent to loopback and private addresses, and by http'),
   SIGN_IN_HOSTS: plain(list.pipe(z.array(fits(isHost, 'must be a comma list of host names'))))
     .optional()
     .describe(

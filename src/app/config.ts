@@ -87,8 +87,6 @@ const dayMs = 24 * 3_600_000
 function toConfig(given: Settings) {
   const publicUrl = given.PUBLIC_URL ?? `http://${urlHost(given.HOST)}:${given.PORT}`
   const publicIsLoopback = isLoopback(new URL(publicUrl).hostname)
-  const provider = given.PROVIDER ?? (given.MP_CLIENT_ID ? 'mercadopago' : 'sandbox')
-  const live = provider === 'mercadopago'
   return Object.freeze({
     host: given.HOST,
     port: given.PORT,
@@ -111,49 +109,26 @@ function toConfig(given: Settings) {
     allowEmbeddedDatabase: given.ALLOW_EMBEDDED_DATABASE,
     /** The first one encrypts. undefined only with the embedded database: see secrets-file.ts. */
     encryptionKeys: given.ENCRYPTION_KEYS,
-    provider,
-    providerNamed: given.PROVIDER !== undefined,
+    ...providerOf(given),
     oauthEnrolment:
       given.OAUTH_ENROLMENT ?? (publicIsLoopback && isLoopback(given.HOST) ? 'open' : 'invite'),
     oauthTargetOrigins: Object.freeze(
       (given.OAUTH_TARGET_ORIGINS ?? []).map((text) => new URL(text).origin),
     ),
-    alerts: Object.freeze({
-      mailTo: Object.freeze(given.ALERT_MAIL_TO ?? []),
-      slackUrl: given.ALERT_SLACK_URL,
-      webhookUrl: given.ALERT_WEBHOOK_URL,
-      webhookSecret: given.ALERT_WEBHOOK_SECRET,
-      locale: given.ALERT_LANGUAGE,
-      quietHours: given.ALERT_QUIET_HOURS,
-      allowPrivateNetwork: given.ALERT_PRIVATE_NETWORK,
-    }),
-    mpClientId: given.MP_CLIENT_ID,
-    mpClientSecret: given.MP_CLIENT_SECRET,
-    mpWebhookSecrets: Object.freeze(given.MP_WEBHOOK_SECRETS ?? []),
-    /** undefined with `sandbox` when not set: the built-in provider is started on sandboxPort. */
-    mpApiUrl: given.MP_API_URL ?? (live ? 'https://api.mercadopago.com' : undefined),
-    mpAuthUrl: given.MP_AUTH_URL ?? (live ? 'https://auth.mercadopago.com' : undefined),
-    mpPosApi: given.MP_POS_API,
-    mpSendTicketNumber: given.MP_SEND_TICKET_NUMBER,
-    providerTimeoutMs: given.PROVIDER_TIMEOUT_MS,
-    searchLagMs: given.SEARCH_LAG_MS,
+    alerts: alertsOf(given),
+    eventsPrivateNetwork: given.EVENTS_PRIVATE_NETWORK,
     sandboxPort: given.SANDBOX_PORT,
     posCreateDelayMs: given.POS_CREATE_DELAY_MS,
     sweepIntervalMs: given.SWEEP_INTERVAL_MS,
     duplicateOrderGuard: given.DUPLICATE_ORDER_GUARD === 'on',
-    keep: Object.freeze({
-      ordersMs: given.KEEP_ORDERS_DAYS * dayMs,
-      callsMs: given.KEEP_TIMELINE_DAYS * dayMs,
-      webhooksMs: given.KEEP_WEBHOOKS_DAYS * dayMs,
-      /** undefined: entries of the audit log are kept for ever. */
-      auditMs: given.KEEP_AUDIT_DAYS && given.KEEP_AUDIT_DAYS * dayMs,
-    }),
+    keep: keepOf(given),
     adminMaskTokens: given.ADMIN_MASK_TOKENS,
     rateLimitPerSecond: given.RATE_LIMIT_PER_SECOND,
     authFailuresPerMinute: given.AUTH_FAILURES_PER_MINUTE,
     flowsDir: given.FLOWS_DIR,
     connectionsFile: given.CONNECTIONS_FILE,
     flowsStartPaused: given.FLOWS_START_PAUSED,
+    flowItemsInMemory: given.FLOW_ITEMS_IN_MEMORY,
     flowsWorkbench: given.FLOWS_WORKBENCH,
     smtpUrl: given.SMTP_URL,
     mailFrom: given.MAIL_FROM,
@@ -167,28 +142,80 @@ function toConfig(given: Settings) {
   })
 }
 
-/** Checks settings that require or exclude each other. `isGiven` is true also for a wrong value. */
-function crossProblems(
-  config: Config,
-  isGiven: (variable: keyof Settings) => boolean,
-): ConfigProblem[] {
-  const problems: ConfigProblem[] = []
-  const refuse = (variable: string, message: string) => problems.push({ variable, message })
+function providerOf(given: Settings) {
+  const provider = given.PROVIDER ?? (given.MP_CLIENT_ID ? 'mercadopago' : 'sandbox')
+  const live = provider === 'mercadopago'
+  return {
+    provider,
+    providerNamed: given.PROVIDER !== undefined,
+    mpClientId: given.MP_CLIENT_ID,
+    mpClientSecret: given.MP_CLIENT_SECRET,
+    mpWebhookSecrets: Object.freeze(given.MP_WEBHOOK_SECRETS ?? []),
+    /** undefined with `sandbox` when not set: the built-in provider is started on sandboxPort. */
+    mpApiUrl: given.MP_API_URL ?? (live ? 'https://api.mercadopago.com' : undefined),
+    mpAuthUrl: given.MP_AUTH_URL ?? (live ? 'https://auth.mercadopago.com' : undefined),
+    mpPosApi: given.MP_POS_API,
+    mpSendTicketNumber: given.MP_SEND_TICKET_NUMBER,
+    providerTimeoutMs: given.PROVIDER_TIMEOUT_MS,
+    searchLagMs: given.SEARCH_LAG_MS,
+  } as const
+}
 
-  if (isGiven('DATABASE_URL')) {
-    if (config.adminToken === undefined) {
-      refuse('ADMIN_TOKEN', 'is required with DATABASE_URL: at least 32 characters')
-    }
-    if (config.encryptionKeys === undefined) {
-      refuse(
-        'ENCRYPTION_KEYS',
-        'is required with DATABASE_URL: id:base64 of 32 random bytes, for example k1:$(openssl rand -base64 32)',
-      )
-    }
-  }
+function alertsOf(given: Settings) {
+  return Object.freeze({
+    mailTo: Object.freeze(given.ALERT_MAIL_TO ?? []),
+    slackUrl: given.ALERT_SLACK_URL,
+    webhookUrl: given.ALERT_WEBHOOK_URL,
+    webhookSecret: given.ALERT_WEBHOOK_SECRET,
+    locale: given.ALERT_LANGUAGE,
+    quietHours: given.ALERT_QUIET_HOURS,
+    allowPrivateNetwork: given.ALERT_PRIVATE_NETWORK,
+  })
+}
+
+function keepOf(given: Settings) {
+  return Object.freeze({
+    ordersMs: given.KEEP_ORDERS_DAYS * dayMs,
+    callsMs: given.KEEP_TIMELINE_DAYS * dayMs,
+    webhooksMs: given.KEEP_WEBHOOKS_DAYS * dayMs,
+    /** undefined: entries of the audit log are kept for ever. */
+    auditMs: given.KEEP_AUDIT_DAYS && given.KEEP_AUDIT_DAYS * dayMs,
+  })
+}
+
+type Refuse = (variable: string, message: string) => void
+type IsGiven = (variable: keyof Settings) => boolean
+
+/** Checks settings that require or exclude each other. `isGiven` is true also for a wrong value. */
+function crossProblems(config: Config, isGiven: IsGiven): ConfigProblem[] {
+  const problems: ConfigProblem[] = []
+  const refuse: Refuse = (variable, message) => problems.push({ variable, message })
+  if (isGiven('DATABASE_URL')) requireKeys(config, refuse)
   if (isIn(resolve(config.connectionsFile), resolve(config.flowsDir))) {
     refuse('CONNECTIONS_FILE', 'must not be in FLOWS_DIR, which people may change in the browser')
   }
+  checkOpenness(config, refuse)
+  if (config.provider === 'mercadopago') checkProvider(config, isGiven, refuse)
+  else checkSandbox(config, refuse)
+  checkAlerts(config, isGiven, refuse)
+  return problems
+}
+
+/** With a server the keys are settings, not a file beside the database. */
+function requireKeys(config: Config, refuse: Refuse): void {
+  if (config.adminToken === undefined) {
+    refuse('ADMIN_TOKEN', 'is required with DATABASE_URL: at least 32 characters')
+  }
+  if (config.encryptionKeys === undefined) {
+    refuse(
+      'ENCRYPTION_KEYS',
+      'is required with DATABASE_URL: id:base64 of 32 random bytes, for example k1:$(openssl rand -base64 32)',
+    )
+  }
+}
+
+/** What is reached from other machines is named and guarded. */
+function checkOpenness(config: Config, refuse: Refuse): void {
   if (!config.publicIsLoopback && !config.providerNamed) {
     refuse(
       'PROVIDER',
@@ -201,50 +228,6 @@ function crossProblems(
       'must be invite unless both HOST and PUBLIC_URL are loopback: with open, any visitor could connect a foreign account under the name of a shop',
     )
   }
-  // A search found nothing after 1 s and all after 36 s (seen once): an earlier search would seem complete without
-  // being so.
-  if (config.provider === 'mercadopago' && config.searchLagMs < 60_000) {
-    refuse('SEARCH_LAG_MS', 'must be 60000 or more with PROVIDER=mercadopago')
-  }
-  if (config.provider === 'mercadopago') {
-    const needed = 'is required with PROVIDER=mercadopago'
-    if (config.mpClientId === undefined) refuse('MP_CLIENT_ID', needed)
-    if (config.mpClientSecret === undefined) refuse('MP_CLIENT_SECRET', needed)
-    if (!config.publicUrl.startsWith('https:') && !config.publicIsLoopback) {
-      refuse(
-        'PUBLIC_URL',
-        `must be https with PROVIDER=mercadopago (http only on loopback), not ${config.publicUrl}`,
-      )
-    }
-    if (!isGiven('DATABASE_URL') && !config.allowEmbeddedDatabase) {
-      refuse(
-        'DATABASE_URL',
-        `${needed}: the embedded database loses sales in a power cut; ALLOW_EMBEDDED_DATABASE=true takes it all the same`,
-      )
-    }
-  } else {
-    const bothOrNone =
-      'MP_API_URL and MP_AUTH_URL are set together or not at all with PROVIDER=sandbox'
-    for (const [variable, url, other] of [
-      ['MP_API_URL', config.mpApiUrl, config.mpAuthUrl],
-      ['MP_AUTH_URL', config.mpAuthUrl, config.mpApiUrl],
-    ] as const) {
-      if (url !== undefined && !isLoopback(new URL(url).hostname)) {
-        refuse(
-          variable,
-          'must be a loopback address with PROVIDER=sandbox: the sandbox listens on loopback only',
-        )
-      } else if (url === undefined && other !== undefined) {
-        refuse(variable, `is missing: ${bothOrNone}`)
-      }
-    }
-  }
-  if (config.alerts.mailTo.length > 0 && !(isGiven('SMTP_URL') && isGiven('MAIL_FROM'))) {
-    refuse('ALERT_MAIL_TO', 'needs SMTP_URL and MAIL_FROM')
-  }
-  if (config.alerts.webhookSecret !== undefined && !isGiven('ALERT_WEBHOOK_URL')) {
-    refuse('ALERT_WEBHOOK_SECRET', 'needs ALERT_WEBHOOK_URL')
-  }
   if (
     config.syncAuth === 'auto' &&
     !isLoopback(config.syncHost) &&
@@ -255,7 +238,56 @@ function crossProblems(
       'is required because SYNC_HOST is not loopback; set it, or SYNC_AUTH=none to leave the control API open',
     )
   }
-  return problems
+}
+
+function checkProvider(config: Config, isGiven: IsGiven, refuse: Refuse): void {
+  // A search found nothing after 1 s and all after 36 s (seen once): an earlier search would seem complete without
+  // being so.
+  if (config.searchLagMs < 60_000) {
+    refuse('SEARCH_LAG_MS', 'must be 60000 or more with PROVIDER=mercadopago')
+  }
+  const needed = 'is required with PROVIDER=mercadopago'
+  if (config.mpClientId === undefined) refuse('MP_CLIENT_ID', needed)
+  if (config.mpClientSecret === undefined) refuse('MP_CLIENT_SECRET', needed)
+  if (!config.publicUrl.startsWith('https:') && !config.publicIsLoopback) {
+    refuse(
+      'PUBLIC_URL',
+      `must be https with PROVIDER=mercadopago (http only on loopback), not ${config.publicUrl}`,
+    )
+  }
+  if (!isGiven('DATABASE_URL') && !config.allowEmbeddedDatabase) {
+    refuse(
+      'DATABASE_URL',
+      `${needed}: the embedded database loses sales in a power cut; ALLOW_EMBEDDED_DATABASE=true takes it all the same`,
+    )
+  }
+}
+
+function checkSandbox(config: Config, refuse: Refuse): void {
+  const bothOrNone =
+    'MP_API_URL and MP_AUTH_URL are set together or not at all with PROVIDER=sandbox'
+  for (const [variable, url, other] of [
+    ['MP_API_URL', config.mpApiUrl, config.mpAuthUrl],
+    ['MP_AUTH_URL', config.mpAuthUrl, config.mpApiUrl],
+  ] as const) {
+    if (url !== undefined && !isLoopback(new URL(url).hostname)) {
+      refuse(
+        variable,
+        'must be a loopback address with PROVIDER=sandbox: the sandbox listens on loopback only',
+      )
+    } else if (url === undefined && other !== undefined) {
+      refuse(variable, `is missing: ${bothOrNone}`)
+    }
+  }
+}
+
+function checkAlerts(config: Config, isGiven: IsGiven, refuse: Refuse): void {
+  if (config.alerts.mailTo.length > 0 && !(isGiven('SMTP_URL') && isGiven('MAIL_FROM'))) {
+    refuse('ALERT_MAIL_TO', 'needs SMTP_URL and MAIL_FROM')
+  }
+  if (config.alerts.webhookSecret !== undefined && !isGiven('ALERT_WEBHOOK_URL')) {
+    refuse('ALERT_WEBHOOK_SECRET', 'needs ALERT_WEBHOOK_URL')
+  }
 }
 
 /** The host names under which people sign in at a listener with these addresses, the first of which browsers open. */

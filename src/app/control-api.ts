@@ -1,32 +1,44 @@
 import { fileURLToPath } from 'node:url'
-import type { FastifyBaseLogger } from 'fastify'
+import type { FastifyBaseLogger, FastifyPluginAsync } from 'fastify'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import type { LoggerOptions } from 'pino'
 import { Registry } from 'prom-client'
 import { isDatabaseUnavailable } from '../db/database-failures.ts'
 import { completeFailure } from '../flows/control-errors.ts'
-import { type ControlAccess, installControlAccess } from '../flows/routes/control-authentication.ts'
-import { addControlRoutes, type ControlDeps } from '../flows/routes/index.ts'
-import { installCompression } from '../http/compression.ts'
+import {
+  type ControlAccess,
+  controlAuthentication,
+} from '../flows/routes/control-authentication.ts'
+import {
+  type ControlDeps,
+  controlHealthRoute,
+  flowMetricsRoute,
+  operatorRoutes,
+} from '../flows/routes/index.ts'
+import { authFailureLimit } from '../http/auth-failure-limit.ts'
 import { createServer, type HttpServer, publicPathOf } from '../http/create-server.ts'
-import { serveGuide } from '../http/guide-pages.ts'
-import { observeRequests } from '../http/logging.ts'
-import { registerOpenApi } from '../http/openapi.ts'
-import { leadBrowsersTo, servePages, serveSharedParts } from '../http/pages.ts'
-import { readInTurns } from '../http/read-turns.ts'
+import { guard } from '../http/guard.ts'
+import { guidePages } from '../http/guide-pages.ts'
+import { lists } from '../http/lists.ts'
+import { requestMetrics } from '../http/logging.ts'
+import { apiDocs, openApi } from '../http/openapi.ts'
+import { pages, sharedParts, startPage } from '../http/pages.ts'
 import type { Tracing } from '../tracing/tracing.ts'
+import answers from './control-answers.json' with { type: 'json' }
 
-type ControlApiOptions = Omit<ControlDeps, 'isOperator' | 'check' | 'registry'> & {
+type ControlApiOptions = Omit<ControlDeps, 'registry'> & {
   access: ControlAccess
-  /** Adds the routes by which people sign in. */
-  addSessionRoutes(app: HttpServer): void
-  tracing?: Pick<Tracing, 'observe'> | undefined
+  authFailuresPerMinute: number
+  /** How people sign in and out. */
+  sessionRoutes: FastifyPluginAsyncZod
+  tracing?: Pick<Tracing, 'traceRequest'> | undefined
   /** Address under which operators reach this listener. */
   publicUrl: string
   trustProxy: readonly string[]
   logger: FastifyBaseLogger | LoggerOptions | false
 }
 
-const pages = fileURLToPath(new URL('../../public', import.meta.url))
+const publicFolder = fileURLToPath(new URL('../../public', import.meta.url))
 
 const description = `Steers and watches the flows that keep ERP data in step with other systems.
 
@@ -42,16 +54,16 @@ export async function buildControlApi(options: ControlApiOptions): Promise<HttpS
     errorStyle: 'plain',
     complete: completeFailure,
     isUnavailable: isDatabaseUnavailable,
+    tracing: options.tracing,
   })
   const registry = new Registry()
-  observeRequests(app, registry)
-  options.tracing?.observe(app)
-  await installCompression(app)
-  readInTurns(app, ({ person }) => person?.id ?? 'operator')
-  await registerOpenApi(app, {
+  const deps = { ...options, registry }
+  await app.register(requestMetrics, { registry })
+  await app.register(openApi, {
     title: 'tillbridge flow control API',
     description,
     publicUrl: options.publicUrl,
+    answers,
     tags: [
       { name: 'Flows', description: 'State of flows: pause, resume, limit, reload' },
       { name: 'Sending', description: 'Stop sending to destinations, and start it again' },
@@ -65,12 +77,36 @@ export async function buildControlApi(options: ControlApiOptions): Promise<HttpS
       metrics: 'The METRICS_TOKEN, for figures alone',
     },
   })
-  const { isOperator, check } = installControlAccess(app, options.access)
-  options.addSessionRoutes(app)
-  addControlRoutes(app, { ...options, registry, isOperator, check })
-  servePages(app, { root: `${pages}/admin`, prefix: '/admin' })
-  serveSharedParts(app)
-  serveGuide(app)
-  leadBrowsersTo(app, '/admin')
+  await app.register(authFailureLimit, { perMinute: options.authFailuresPerMinute })
+  await app.register(controlAuthentication, options.access)
+  await app.register(lists, { ownerOf: ({ person }) => person?.id ?? 'operator' })
+  // A scope for each audience, as on the payment API.
+  await app.register(publicScope, deps)
+  await app.register(operatorScope, deps)
+  await app.register(metricsScope, deps)
   return app
+}
+
+type Scope = FastifyPluginAsync<ControlApiOptions & ControlDeps>
+
+const publicScope: Scope = async (app, deps) => {
+  await app.register(guard, { audience: 'public' })
+  await app.register(controlHealthRoute, deps)
+  await app.register(deps.sessionRoutes, { prefix: '/session' })
+  await app.register(apiDocs)
+  const folder = { root: `${publicFolder}/admin`, prefix: '/admin' }
+  await app.register(pages, { folder })
+  await app.register(sharedParts)
+  await app.register(guidePages)
+  await app.register(startPage, { path: folder.prefix })
+}
+
+const operatorScope: Scope = async (app, deps) => {
+  await app.register(guard, { audience: 'admin' })
+  await app.register(operatorRoutes, deps)
+}
+
+const metricsScope: Scope = async (app, deps) => {
+  await app.register(guard, { audience: 'metrics' })
+  await app.register(flowMetricsRoute, deps)
 }

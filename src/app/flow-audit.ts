@@ -1,12 +1,12 @@
 import { isIP } from 'node:net'
 import type { Trx } from '../db/database.ts'
 import { nameKey } from '../domain/permissions.ts'
-import type { FlowAction } from '../flows/control/pauses-and-limits.ts'
+import type { FlowAction } from '../flows/poll/pauses-and-limits.ts'
 import type { AccessAudit } from '../flows/routes/control-authentication.ts'
 import { type AuditDeps, recordSuccess } from '../payments/audit/activity.ts'
 import { createRefusedSignIns } from '../payments/audit/refused-sign-ins.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
-import { serviceActor } from '../payments/operations/request-context.ts'
+import { serviceActor } from '../payments/request-context.ts'
 import { findPersonByName } from '../repositories/people/people-queries.ts'
 
 /** Writes the operators' actions on flows to the audit log of the payment side: `flow.paused`, `flow.limit_removed` and so on. */

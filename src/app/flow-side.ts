@@ -2,19 +2,19 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
-import { createControlService } from '../flows/control/control-service.ts'
-import type { ControlService } from '../flows/control/control-service-types.ts'
+import { FlowControl } from '../flows/control/flow-control.ts'
 import { createFlowContext } from '../flows/definition/flow-context.ts'
-import { createDeliveries } from '../flows/deliver/deliver.ts'
-import { createFlowEngine } from '../flows/engine/flow-engine.ts'
+import { Deliveries } from '../flows/deliver/deliver.ts'
+import { FlowEngine } from '../flows/engine/flow-engine.ts'
 import { createHousekeeping } from '../flows/engine/flow-housekeeping.ts'
 import { type OwnDatabase, readDatabaseIdentity } from '../flows/net/postgres-connection.ts'
-import { createGrantKeeper } from '../flows/oauth/refresh-token-grants.ts'
-import { createWorkbench } from '../flows/workbench/workbench.ts'
+import { GrantKeeper } from '../flows/oauth/refresh-token-grants.ts'
+import type { ControlDeps } from '../flows/routes/index.ts'
+import { Workbench } from '../flows/workbench/workbench.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import type { StreamLimits } from '../http/event-stream.ts'
 import { requireDatabase } from '../http/require-database.ts'
-import { createLeader } from '../jobs/leader.ts'
+import { createLeader, type GoneLeader } from '../jobs/leader.ts'
 import type { Notifications } from '../notifications/notifications.ts'
 import { createClosingFeed } from '../payments/closings/closing-feed.ts'
 import { shopTimeZone } from '../payments/closings/closings.ts'
@@ -36,7 +36,7 @@ export type FlowSideOptions = {
   /** Addresses of both pages, for the links between them; undefined if not known. */
   pages?: { flows: string | undefined; dashboard: string | undefined }
   /** Set when the settings ask for traces. */
-  tracing?: Pick<Tracing, 'observe' | 'notePoll' | 'noteAttempt'> | undefined
+  tracing?: Pick<Tracing, 'traceRequest' | 'notePoll' | 'noteAttempt'> | undefined
   database: Database
   /** The payment side, for flows that write to it or read from it. */
   payments: PaymentDeps
@@ -48,6 +48,8 @@ export type FlowSideOptions = {
   /** The payment side's clock when absent. */
   now?: () => Date
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
+  /** See findGoneLeader. */
+  goneLeader?: Promise<GoneLeader | undefined>
   /** Limits of event streams; for tests. */
   streams?: Partial<StreamLimits>
   /** How long a request for a poll waits for another poll to end; for tests. */
@@ -58,7 +60,7 @@ export type FlowSideOptions = {
 
 export type FlowSide = {
   app: HttpServer
-  flows: ControlService
+  flows: FlowControl
   /** Reads the flow files and starts to poll and to deliver. */
   start(): Promise<void>
   /** Ends the running polls and deliveries and gives the lead back. Close the listener before, the database after. */
@@ -78,87 +80,49 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
   const audit = createFlowAudit({ database, auditKey: payments.auditKey, now })
   const flowDatabase = database.withConnectionLimit(connectionsOf(database))
   const common = { database: flowDatabase, now, sleep, log, audit, processId: payments.processId }
-  const mail = { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom }
   // Its renewals wait for no poll.
-  const leader = createLeader({ database, now, processId: payments.processId, log })
-  const deliveries = createDeliveries({
+  const leader = createLeader({
+    ...{ database, now, processId: payments.processId, log },
+    ...(options.goneLeader && { gone: options.goneLeader }),
+  })
+  const deliveries = new Deliveries({
     ...{ ...common, leader },
     random: Math.random,
     trace: options.tracing,
     ...(options.dueCheckMs !== undefined && { pollMs: options.dueCheckMs }),
   })
-  const grants = createGrantKeeper({ ...common, encryption: payments.encryption })
-  const definitions = {
-    flowsDir: config.flowsDir,
-    files: createFlowContext(options.env, mail, ownSecrets(config), config.connectionsFile),
-    // The embedded database has no server that a flow could connect to.
-    ownDatabase: config.databaseUrl === undefined ? undefined : ownDatabaseOf(flowDatabase),
-    payments: createPaymentsPort(payments),
-    grants,
-    feeds: {
-      'payments.orders': createOrderFeed(database.db),
-      'payments.settlements': createSettlementFeed(database.db),
-      'payments.closings': createClosingFeed(database.db),
-    },
-  }
-  const engine = createFlowEngine({
+  const grants = new GrantKeeper({ ...common, encryption: payments.encryption })
+  const definitions = { ...definitionsOf(options, flowDatabase), grants }
+  const engine = new FlowEngine({
     ...common,
     ...definitions,
     startPaused: config.flowsStartPaused,
+    itemsInMemory: config.flowItemsInMemory,
     deliveries,
     leader,
     notifications: options.notifications,
     trace: options.tracing,
   })
   const housekeeping = createHousekeeping({ ...common, stopwatch: payments.stopwatch, engine })
-  const flows = createControlService({
+  const flows = new FlowControl({
     ...common,
     // A request waits for the answer.
     database,
     engine,
     deliveries,
     longestWaitMs: options.longestWaitMs,
-    testAlerts: options.notifications.testFlow,
+    testAlerts: (flow) => options.notifications.testFlow(flow),
   })
-  const workbench = createWorkbench({
+  const workbench = new Workbench({
     ...common,
     ...definitions,
     setting: config.flowsWorkbench,
     // Reached from anywhere, and there is no check of the caller.
     isOpenToAll: config.syncAuth === 'none',
     engine,
-    testAlerts: options.notifications.testFlow,
+    testAlerts: (flow) => options.notifications.testFlow(flow),
   })
-  const sessions = createControlSessions(
-    payments,
-    options.publicUrl,
-    knownHostsOf(config, options.publicUrl, payments.settings.publicUrl),
-    config.authFailuresPerMinute,
-  )
-  const app = await buildControlApi({
-    flows,
-    workbench,
-    listen: database.listen,
-    streams: options.streams,
-    now,
-    requireDatabase: () => requireDatabase(database),
-    access: {
-      auth: config.syncAuth,
-      syncToken: config.syncToken,
-      isBehindProxy: config.trustProxy.length > 0,
-      metricsToken: config.metricsToken,
-      authFailuresPerMinute: config.authFailuresPerMinute,
-      audit: createAccessAudit({ database, auditKey: payments.auditKey, now, log }),
-      findPerson: sessions.findPerson,
-    },
-    addSessionRoutes: sessions.addRoutes,
-    publicUrl: options.publicUrl,
-    dashboardPage: options.pages?.dashboard,
-    shopTimeZone: () => shopTimeZone(payments, null),
-    tracing: options.tracing,
-    trustProxy: config.trustProxy,
-    logger: options.logger,
-  })
+  const app = await buildListener(options, { flows, workbench, now, log })
   return {
     app,
     flows,
@@ -173,6 +137,66 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
       await grants.stop()
       await housekeeping.stop()
     },
+  }
+}
+
+type Listened = Pick<ControlDeps, 'flows' | 'workbench' | 'now'> & { log: Logger }
+
+/** The control API over what operators read and steer. */
+function buildListener(
+  options: FlowSideOptions,
+  { flows, workbench, now, log }: Listened,
+): Promise<HttpServer> {
+  const { config, database, payments } = options
+  const sessions = createControlSessions(payments, options.publicUrl)
+  return buildControlApi({
+    flows,
+    workbench,
+    listen: database.listen,
+    streams: options.streams,
+    now,
+    requireDatabase: () => requireDatabase(database),
+    access: {
+      ...accessOf(options),
+      audit: createAccessAudit({ database, auditKey: payments.auditKey, now, log }),
+      findPerson: sessions.findPerson,
+    },
+    authFailuresPerMinute: config.authFailuresPerMinute,
+    sessionRoutes: sessions.routes,
+    publicUrl: options.publicUrl,
+    dashboardPage: options.pages?.dashboard,
+    shopTimeZone: () => shopTimeZone(payments, null),
+    tracing: options.tracing,
+    trustProxy: config.trustProxy,
+    logger: options.logger,
+  })
+}
+
+/** What definitions of flows are read with, and may reach. */
+function definitionsOf({ config, env, database, payments }: FlowSideOptions, own: Database) {
+  const mail = { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom }
+  return {
+    flowsDir: config.flowsDir,
+    files: createFlowContext(env, mail, ownSecrets(config), config.connectionsFile),
+    // The embedded database has no server that a flow could connect to.
+    ownDatabase: config.databaseUrl === undefined ? undefined : ownDatabaseOf(own),
+    payments: createPaymentsPort(payments),
+    feeds: {
+      'payments.orders': createOrderFeed(database.db),
+      'payments.settlements': createSettlementFeed(database.db),
+      'payments.closings': createClosingFeed(database.db),
+    },
+  }
+}
+
+/** Who is let in to the control API, by the settings. */
+function accessOf({ config, publicUrl, payments }: FlowSideOptions) {
+  return {
+    auth: config.syncAuth,
+    syncToken: config.syncToken,
+    isBehindProxy: config.trustProxy.length > 0,
+    metricsToken: config.metricsToken,
+    knownHosts: knownHostsOf(config, publicUrl, payments.settings.publicUrl),
   }
 }
 

@@ -1,6 +1,6 @@
 import { isClientSetting, withClientSettings } from '../db/client-settings.ts'
-import { openDatabase } from '../db/database.ts'
-import type { Log } from '../db/engine.ts'
+import type { DatabaseLog } from '../db/engine.ts'
+import { openDatabase } from '../db/open-database.ts'
 import { OperatorError, writeOperatorMessage } from '../errors/operator-error.ts'
 import { buildInfo } from '../http/build-info.ts'
 import { createLogger } from '../http/logging.ts'
@@ -17,7 +17,7 @@ SIGTERM and SIGINT end it within 20 s, a second one at once: new requests get 50
 exit codes:
   0  it was stopped
   1  it could not start, or its stop ran out of time; the message says why
-  2  the command line is wrong
+  2  the command line is wrong, or Node is too old
 
 example:
   PORT=3000 npm start
@@ -60,7 +60,7 @@ async function main(): Promise<void> {
   }
   const { dataDir } = config
   const databaseUrl = config.databaseUrl && withClientSettings(config.databaseUrl, env)
-  const log: Log = (level, fields, message) => logger[level](fields, message)
+  const log: DatabaseLog = (level, fields, message) => logger[level](fields, message)
   const loading = import('./run-service.ts')
   // The embedded database opens while the modules load. A server's answer would have to wait: loading blocks the event
   // loop, on a busy machine for longer than the time limit of the connection.

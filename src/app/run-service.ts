@@ -1,21 +1,23 @@
 import { createServer } from 'node:net'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import closeWithGrace from 'close-with-grace'
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
 import { migrate, refuseNewerDatabase } from '../db/migrate.ts'
 import type { EncryptionKey } from '../domain/encryption.ts'
-import { OperatorError } from '../errors/operator-error.ts'
 import { buildInfo } from '../http/build-info.ts'
 import { closeServer } from '../http/connections.ts'
+import { findGoneLeader } from '../jobs/leader.ts'
 import { requireFittingKeys } from '../payments/encryption/check-encryption-keys.ts'
 import { rememberSetting } from '../repositories/settings.ts'
 import type { Tracing } from '../tracing/tracing.ts'
 import { type Config, urlHost } from './config.ts'
 import { isLoopback } from './config-schema.ts'
+import { findProvider } from './find-provider.ts'
 import { createFlowSide, type FlowSide } from './flow-side.ts'
-import { createPaymentSide, type ProviderAccess } from './payment-side.ts'
+import { createPaymentSide, type PaymentSide } from './payment-side.ts'
 import { ensureSecrets, findSecrets, keysSource, type Secrets } from './secrets-file.ts'
+import { StartError } from './start-error.ts'
 import type { StartupLog } from './startup-log.ts'
 import { startupMessage } from './startup-message.ts'
 
@@ -26,10 +28,15 @@ const requestsWithinMs = 10_000
 /** The part of that in which they may wait for the provider. The rest is for answering that the outcome is unknown. */
 const providerWithinMs = 7_000
 
-/** The start cannot succeed. */
-class StartError extends OperatorError {}
-
 type Closer = { name: string; close(): Promise<unknown> }
+
+type Start = {
+  config: Config
+  logger: Logger
+  database: Database
+  /** What a stop closes, in reverse order. */
+  closers: Closer[]
+}
 
 /**
  * Starts both sides on an open database. A stop of the process closes all. Throws an OperatorError when they cannot
@@ -50,7 +57,6 @@ export async function runService(
     env: NodeJS.ProcessEnv
   },
 ): Promise<void> {
-  // Closed in reverse order.
   const closers: Closer[] = [{ name: 'database', close: () => database.close() }]
   const started = Promise.withResolvers<void>()
   let ignoreSignals = () => {}
@@ -62,122 +68,13 @@ export async function runService(
     }
   }
   try {
-    const paymentPlace = { name: 'payment API', host: config.host, settings: 'HOST and PORT' }
-    const port = config.port === 0 ? await freePort(paymentPlace) : config.port
-    const publicUrl = config.publicUrlGiven
-      ? config.publicUrl
-      : config.publicUrl.replace(/:0$/, `:${port}`)
-
-    await refuseNewerDatabase(database.db)
-    const { adminToken, encryptionKeys, secrets } = await findKeys(config, database)
-    await migrate(database, {
-      log: (level, fields, message) => logger[level](fields, message),
-    })
-    await rememberMode(database, config)
-
-    const { access, sandbox } = await findProvider(config, `http://127.0.0.1:${port}`, publicUrl)
-    if (sandbox) closers.push({ name: 'sandbox', close: sandbox.close })
-    const tracing = await findTracing(config, logger)
-    if (tracing) closers.push({ name: 'tracing', close: tracing.close })
-    const service = await createPaymentSide({
-      tracing,
-      config,
-      publicUrl,
-      adminToken,
-      encryptionKeys,
-      providerAccess: access,
-      database,
-      logger,
-    })
-    closers.push({ name: 'service', close: service.close })
-    let flowSide: FlowSide | undefined
-    // At the same time: a long-poll and a running poll each get the whole time.
-    closers.push({
-      name: 'listeners',
-      close: () => {
-        setTimeout(service.cutShort, providerWithinMs).unref()
-        return Promise.all([
-          closeServer(service.app, { deadlineMs: requestsWithinMs }),
-          flowSide &&
-            closeServer(flowSide.app, { deadlineMs: requestsWithinMs }).then(flowSide.close),
-        ])
-      },
-    })
+    const start = { config, logger, database, closers }
+    const payments = await buildPayments(start)
     ignoreSignals = stopAtSignal(logger, stop, started.promise)
-    await service.app.listen({ host: config.host, port }).catch((cause: unknown) => {
-      throw cannotListen(paymentPlace, port, cause)
-    })
-    service.chain.start()
-    service.sweeper.start()
-    service.paymentWatch.start()
-    service.deps.fleet.start()
-    service.settlementJobs.start()
-    // The embedded database analyzes its tables itself.
-    if (database.engine === 'postgres') service.tableStatistics.start()
-    service.notifications.start()
-
-    const controlPlace = {
-      name: 'control API',
-      host: config.syncHost,
-      settings: 'SYNC_HOST and SYNC_PORT',
-    }
-    const syncPort = config.syncPort === 0 ? await freePort(controlPlace) : config.syncPort
-    const syncUrl = `http://${urlHost(config.syncHost)}:${syncPort}`
-    // If both listeners are on loopback, who reaches one reaches the other.
-    const areNear = config.publicIsLoopback && isLoopback(config.syncHost)
-    const flowsUrl = config.syncPublicUrl ?? (areNear ? syncUrl : undefined)
-    flowSide = await createFlowSide({
-      tracing,
-      config,
-      publicUrl: config.syncPublicUrl ?? syncUrl,
-      pages: {
-        flows: flowsUrl && `${flowsUrl}/admin`,
-        dashboard: flowsUrl && `${publicUrl}/dashboard`,
-      },
-      database,
-      payments: service.deps,
-      notifications: service.notifications,
-      logger,
-      env,
-    })
-    await flowSide.app.listen({ host: config.syncHost, port: syncPort }).catch((cause: unknown) => {
-      throw cannotListen(controlPlace, syncPort, cause)
-    })
-    const tokenFile = config.adminToken === undefined && secrets ? resolve(secrets.path) : undefined
-    if (startupLog) {
-      process.stdout.write(
-        startupMessage({
-          url: `http://${urlHost(config.host)}:${port}`,
-          syncUrl,
-          publicUrl,
-          mode: config.provider,
-          sandboxUrl: sandbox?.url,
-          database:
-            config.databaseUrl === undefined
-              ? `embedded, in ${resolve(config.dataDir)}`
-              : 'PostgreSQL (DATABASE_URL)',
-          tokenFile,
-        }),
-      )
-      startupLog.show()
-    }
-    logger.info(
-      {
-        url: `http://${config.host}:${port}`,
-        syncUrl,
-        publicUrl,
-        mode: config.provider,
-        database: database.engine,
-        ...(sandbox && { sandbox: sandbox.url }),
-        ...(secrets && config.adminToken === undefined && { secrets: secrets.path }),
-      },
-      'tillbridge is ready',
-    )
-    for (const warning of await database.settingWarnings()) logger.warn({}, warning)
-    if (config.provider === 'mercadopago' && access.webhookSecrets.length === 0) {
-      logger.warn({}, 'MP_WEBHOOK_SECRETS is not set: webhooks are refused, orders are polled')
-    }
-    startFlows(flowSide, logger)
+    await listenForPayments(start, payments)
+    const flows = await listenForFlows(start, payments, env)
+    await report(start, payments, flows.url, startupLog)
+    startFlows(flows.side, logger)
     started.resolve()
   } catch (error) {
     started.resolve()
@@ -185,6 +82,150 @@ export async function runService(
     ignoreSignals()
     await stop()
     throw error
+  }
+}
+
+/** The payment side, and what the listeners are closed with. */
+type Payments = Awaited<ReturnType<typeof buildPayments>>
+
+async function buildPayments(start: Start) {
+  const { config, logger, database, closers } = start
+  const place = { name: 'payment API', host: config.host, settings: 'HOST and PORT' }
+  const port = config.port === 0 ? await freePort(place) : config.port
+  const publicUrl = config.publicUrlGiven
+    ? config.publicUrl
+    : config.publicUrl.replace(/:0$/, `:${port}`)
+
+  await refuseNewerDatabase(database.db)
+  // The tables are missing at the first start.
+  const goneLeader = findGoneLeader(database).catch(() => undefined)
+  const { adminToken, encryptionKeys, secrets } = await findKeys(config, database)
+  await migrate(database, {
+    log: (level, fields, message) => logger[level](fields, message),
+  })
+  await rememberMode(database, config)
+
+  const { access, sandbox } = await findProvider(config, `http://127.0.0.1:${port}`, publicUrl)
+  if (sandbox) closers.push({ name: 'sandbox', close: sandbox.close })
+  const tracing = await findTracing(config, logger)
+  if (tracing) closers.push({ name: 'tracing', close: () => tracing.close() })
+  const service = await createPaymentSide({
+    tracing,
+    config,
+    publicUrl,
+    adminToken,
+    encryptionKeys,
+    providerAccess: access,
+    database,
+    logger,
+  })
+  closers.push({ name: 'service', close: service.close })
+  const flows: { side?: FlowSide } = {}
+  closers.push({ name: 'listeners', close: () => closeListeners(service, flows.side) })
+  return { place, port, publicUrl, access, sandbox, secrets, tracing, service, flows, goneLeader }
+}
+
+/** At the same time: a long-poll and a running poll each get the whole time. */
+function closeListeners(service: PaymentSide, flows: FlowSide | undefined): Promise<unknown> {
+  setTimeout(service.cutShort, providerWithinMs).unref()
+  return Promise.all([
+    closeServer(service.app, { deadlineMs: requestsWithinMs }),
+    flows && closeServer(flows.app, { deadlineMs: requestsWithinMs }).then(flows.close),
+  ])
+}
+
+async function listenForPayments(
+  { config, database }: Start,
+  { service, place, port }: Payments,
+): Promise<void> {
+  await service.app.listen({ host: config.host, port }).catch((cause: unknown) => {
+    throw cannotListen(place, port, cause)
+  })
+  service.chain.start()
+  service.sweeper.start()
+  service.paymentWatch.start()
+  service.endpoints.start()
+  service.deps.fleet.start()
+  service.settlementJobs.start()
+  // The embedded database analyzes its tables itself.
+  if (database.engine === 'postgres') service.tableStatistics.start()
+  service.notifications.start()
+}
+
+async function listenForFlows(
+  { config, logger, database }: Start,
+  { service, publicUrl, tracing, flows, goneLeader }: Payments,
+  env: NodeJS.ProcessEnv,
+): Promise<{ side: FlowSide; url: string }> {
+  const { syncHost: host } = config
+  const place = { name: 'control API', host, settings: 'SYNC_HOST and SYNC_PORT' }
+  const port = config.syncPort === 0 ? await freePort(place) : config.syncPort
+  const url = `http://${urlHost(host)}:${port}`
+  // If both listeners are on loopback, who reaches one reaches the other.
+  const areNear = config.publicIsLoopback && isLoopback(host)
+  const reachedAt = config.syncPublicUrl ?? (areNear ? url : undefined)
+  const side = await createFlowSide({
+    tracing,
+    config,
+    publicUrl: config.syncPublicUrl ?? url,
+    pages: {
+      flows: reachedAt && `${reachedAt}/admin`,
+      dashboard: reachedAt && `${publicUrl}/dashboard`,
+    },
+    database,
+    payments: service.deps,
+    notifications: service.notifications,
+    logger,
+    env,
+    goneLeader,
+  })
+  flows.side = side
+  await side.app.listen({ host, port }).catch((cause: unknown) => {
+    throw cannotListen(place, port, cause)
+  })
+  return { side, url }
+}
+
+/** Says at the terminal and in the log that the service is ready, and where. */
+async function report(
+  { config, logger, database }: Start,
+  { port, publicUrl, access, sandbox, secrets }: Payments,
+  syncUrl: string,
+  startupLog: StartupLog | undefined,
+): Promise<void> {
+  const tokenFile = config.adminToken === undefined && secrets ? resolve(secrets.path) : undefined
+  if (startupLog) {
+    process.stdout.write(
+      startupMessage({
+        url: `http://${urlHost(config.host)}:${port}`,
+        syncUrl,
+        publicUrl,
+        mode: config.provider,
+        sandboxUrl: sandbox?.url,
+        database:
+          config.databaseUrl === undefined
+            ? `embedded, in ${resolve(config.dataDir)}`
+            : 'PostgreSQL (DATABASE_URL)',
+        tokenFile,
+      }),
+    )
+    startupLog.show()
+  }
+  logger.info(
+    {
+      url: `http://${config.host}:${port}`,
+      syncUrl,
+      publicUrl,
+      mode: config.provider,
+      database: database.engine,
+      ...(sandbox && { sandbox: sandbox.url }),
+      ...(secrets && config.adminToken === undefined && { secrets: secrets.path }),
+    },
+    'tillbridge is ready',
+  )
+  for (const warning of await database.settingWarnings()) logger.warn({}, warning)
+  if (config.provider === 'mercadopago' && access.webhookSecrets.length === 0) {
+    logger.warn({}, 'MP_WEBHOOK_SECRETS is not set: webhooks are refused, orders are polled')
   }
 }
 
@@ -266,62 +307,14 @@ async function rememberMode(database: Database, config: Config): Promise<void> {
   }
 }
 
-type Found = { access: ProviderAccess; sandbox?: { url: string; close(): Promise<void> } }
-
-/** The real provider, an external sandbox, or the built-in one, which is loaded only then. */
-async function findProvider(config: Config, localUrl: string, publicUrl: string): Promise<Found> {
-  if (config.provider === 'mercadopago') {
-    return {
-      access: {
-        apiUrl: config.mpApiUrl as string,
-        authUrl: config.mpAuthUrl as string,
-        clientId: config.mpClientId as string,
-        clientSecret: config.mpClientSecret as string,
-        webhookSecrets: config.mpWebhookSecrets,
-      },
-    }
-  }
-  if (config.mpApiUrl !== undefined && config.mpAuthUrl !== undefined) {
-    const response = await fetch(`${config.mpApiUrl}/_sandbox/info`).catch((cause: unknown) => {
-      throw new StartError(`No sandbox answers at MP_API_URL ${config.mpApiUrl}`, { cause })
-    })
-    return { access: accessOf(config.mpApiUrl, config.mpAuthUrl, await response.json()) }
-  }
-  const { startSandbox } = await import('../../sandbox/server.ts')
-  const sandbox = await startSandbox({
-    port: config.sandboxPort,
-    dataDir: join(config.dataDir, 'sandbox'),
-    webhookUrl: `${localUrl}/webhooks`,
-    redirectUris: [`${publicUrl}/oauth/callback`],
-  }).catch((cause: unknown) => {
-    throw new StartError(`The sandbox cannot start on port ${config.sandboxPort}`, { cause })
-  })
-  return { access: accessOf(sandbox.url, sandbox.url, sandbox.info), sandbox }
-}
-
-function accessOf(apiUrl: string, authUrl: string, info: unknown): ProviderAccess {
-  const given = info as {
-    client_id: string
-    client_secret: string
-    webhook_secrets: string[]
-  }
-  return {
-    apiUrl,
-    authUrl,
-    clientId: given.client_id,
-    clientSecret: given.client_secret,
-    webhookSecrets: given.webhook_secrets,
-  }
-}
-
 /** Loaded on demand, to keep the start fast. */
 async function findTracing(
   { traces: { endpoint, headers } }: Config,
   log: Logger,
 ): Promise<Tracing | undefined> {
   if (endpoint === undefined) return undefined
-  const { startTracing } = await import('../tracing/tracing.ts')
-  return startTracing({ endpoint, headers, version: buildInfo.version, log })
+  const { Tracing } = await import('../tracing/tracing.ts')
+  return new Tracing({ endpoint, headers, version: buildInfo.version, log })
 }
 
 /** The address of a listener, and its settings for a message. */

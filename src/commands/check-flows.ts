@@ -1,6 +1,6 @@
 import { settingsSchema } from '../app/config-schema.ts'
 import { ownSecrets } from '../app/secrets-file.ts'
-import { checkFlows } from '../flows/definition/check-flow-files.ts'
+import { checkFlows } from '../flows/loading/check-flow-files.ts'
 import { type CommandHelp, readArgument, runCommand } from './run-command.ts'
 
 const help: CommandHelp = {

@@ -46,6 +46,7 @@ const nextStep: Record<EncryptedUse, string> = {
   'logins under way': 'these logins begin again',
   'tokens of destinations of flows': 'these need a new refresh token in their flow files',
   'codes of people': 'an administrator must reset these people',
+  'secrets of endpoints': 'give the endpoints of these clients new secrets, then resume them',
   'the audit log': 'what its entries so far say cannot be checked any more',
 }
 

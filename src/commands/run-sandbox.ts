@@ -31,7 +31,7 @@ await runCommand(help, async () => {
   })
   say(`Sandbox provider on ${sandbox.url}
   ${sandbox.url}/           the virtual terminals
-  ${sandbox.url}/_sandbox/  the control surface
+  ${sandbox.url}/_sandbox/  what can go wrong, to provoke it
 
 Start the service with:
   MP_API_URL=${sandbox.url}

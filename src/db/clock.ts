@@ -1,5 +1,5 @@
 import type { Database } from './database.ts'
-import type { Log } from './engine.ts'
+import type { DatabaseLog } from './engine.ts'
 
 export type DatabaseClock = {
   /** The database's time, as this process knows it. Makes no query, and never fails. */
@@ -12,7 +12,7 @@ export type DatabaseClock = {
 type DatabaseClockOptions = {
   /** Milliseconds of a clock that cannot be set; this process's own when absent. */
   monotonicMs?: () => number
-  log?: Log
+  log?: DatabaseLog
 }
 
 /** The result of one reading: the database's time is `offsetMs` ahead of ours, with an error of `errorMs`. */

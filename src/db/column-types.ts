@@ -40,7 +40,7 @@ export type ItemRules = {
 }
 
 /** How an operator answers the question of a flow. */
-export type Answer = 'send' | 'send_without_deletes' | 'keep'
+export type QuestionAnswer = 'send' | 'send_without_deletes' | 'keep'
 
 /** What a destination would be sent because of a changed definition: numbers of items. */
 export type AskedCounts = {
@@ -71,7 +71,7 @@ export type StoredQuestion = {
   held?: HeldDeletes
   /** The missing items have keys of a former definition. */
   isOtherKey?: boolean
-  answer?: Answer
+  answer?: QuestionAnswer
   /** The answer concerns only these missing items. */
   pks?: string[]
 }

@@ -1,7 +1,7 @@
 import type { Dialect } from 'kysely'
 import type { Session } from './database.ts'
 
-export type Log = (
+export type DatabaseLog = (
   level: 'info' | 'warn' | 'error',
   fields: Record<string, unknown>,
   message: string,

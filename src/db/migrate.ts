@@ -7,7 +7,7 @@ import { codeOf } from '../domain/error-code.ts'
 import { OperatorError } from '../errors/operator-error.ts'
 import { analyzeTables } from './analyze-tables.ts'
 import type { Database, Db, Trx } from './database.ts'
-import type { Log } from './engine.ts'
+import type { DatabaseLog } from './engine.ts'
 
 export const migrationsFolder: string = fileURLToPath(new URL('../../migrations/', import.meta.url))
 
@@ -36,7 +36,7 @@ export class NewerDatabaseError extends OperatorError {
 
 type MigrateOptions = {
   folder?: string
-  log?: Log
+  log?: DatabaseLog
   sleep?: (ms: number) => Promise<unknown>
 }
 

@@ -14,7 +14,7 @@ import {
 } from 'kysely'
 import { codeOf } from '../domain/error-code.ts'
 import { hideValues, isOutdatedStatement } from './database-failures.ts'
-import type { Engine, Log } from './engine.ts'
+import type { DatabaseLog, Engine } from './engine.ts'
 import { createTurns } from './event-loop-pauses.ts'
 import { lockFolder } from './folder-lock.ts'
 import { startPglite } from './start-pglite.ts'
@@ -26,7 +26,7 @@ type PgliteOptions = {
   dataDir?: string
   /** A result of PGlite.dumpDataDir, instead of an empty database. */
   loadDataDir?: Blob | File
-  log: Log
+  log: DatabaseLog
 }
 
 /**

@@ -1,6 +1,6 @@
 import { type ClientConfig, defaults, type PoolConfig } from 'pg'
 import { checkConnectionFiles } from './connection-files.ts'
-import type { Engine, Log } from './engine.ts'
+import type { DatabaseLog, Engine } from './engine.ts'
 import { postgresDialect } from './postgres-dialect.ts'
 import { checkEncoding } from './postgres-encoding.ts'
 import { PostgresListener } from './postgres-listener.ts'
@@ -30,7 +30,7 @@ const MAINTENANCE_CONNECTIONS = 2
 type PostgresOptions = {
   databaseUrl: string
   maxConnections?: number
-  log: Log
+  log: DatabaseLog
 }
 
 const limits = {

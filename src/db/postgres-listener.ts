@@ -1,6 +1,6 @@
 import { Client, type ClientConfig, escapeIdentifier } from 'pg'
 import { type Backoff, backoffMs } from '../domain/backoff.ts'
-import type { ListenerHandlers, Log } from './engine.ts'
+import type { DatabaseLog, ListenerHandlers } from './engine.ts'
 
 /** With the time of an attempt the longest limits how long notifications are missing after the server is back. */
 const PAUSES: Backoff = { firstMs: 100, longestMs: 2_000, jitter: 0.5 }
@@ -14,7 +14,7 @@ const ANSWER_TIMEOUT_MS = 3_000
  */
 export class PostgresListener {
   readonly #config: ClientConfig
-  readonly #log: Log
+  readonly #log: DatabaseLog
   readonly #channels = new Map<string, Set<ListenerHandlers>>()
   #client: Client | undefined
   #connecting: Promise<void> | undefined
@@ -23,7 +23,7 @@ export class PostgresListener {
   #failures = 0
   #stopped = false
 
-  constructor(config: ClientConfig, log: Log) {
+  constructor(config: ClientConfig, log: DatabaseLog) {
     this.#config = {
       ...config,
       connectionTimeoutMillis: ANSWER_TIMEOUT_MS,

@@ -1,6 +1,6 @@
 import { Pool, type PoolClient, type PoolConfig } from 'pg'
 import { DatabaseUnavailableError } from './database-failures.ts'
-import type { Log } from './engine.ts'
+import type { DatabaseLog } from './engine.ts'
 import { type ClientLimits, type Shared, WatchedClient } from './postgres-client.ts'
 import { StatementNames } from './statements.ts'
 
@@ -28,7 +28,11 @@ export type ResilientPool = {
  * connection, or one older than the last loss, is checked before use. A restart of the server costs only the running
  * queries.
  */
-export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log): ResilientPool {
+export function resilientPool(
+  config: PoolConfig,
+  limits: PoolLimits,
+  log: DatabaseLog,
+): ResilientPool {
   const pool = new Pool(config)
   const clients = new Map<PoolClient, WatchedClient>()
   const verifyAfterIdleMs = limits.verifyAfterIdleMs ?? VERIFY_AFTER_IDLE_MS

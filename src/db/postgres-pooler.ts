@@ -29,7 +29,8 @@ export async function findPooling(config: ClientConfig): Promise<Pooling> {
   try {
     const { pid } = await sessionOf(first)
     // Absent from the published types.
-    if ((first as unknown as { processID: number }).processID === pid) return 'none'
+    const { processID } = first as Client & { processID: number }
+    if (processID === pid) return 'none'
     if (!(await sharesSessions(first, pid, config))) return 'session'
     throw new PoolerError(
       `DATABASE_URL leads through a pooler in transaction or statement mode, where a session does not last: LISTEN, time limits and locks of a session are lost. Set DATABASE_URL to the server itself${await directAddress(first, config)}, or to a pooler in session mode`,

@@ -6,9 +6,10 @@ import type { Db, Trx } from './database.ts'
 
 /**
  * A statement with a constant text and named values like `:id`. It is built once, so that a call costs only its round
- * trip. One name has one type: write `:name::uuid` where PostgreSQL cannot infer it.
+ * trip. One name has one type: write `:name::uuid` where PostgreSQL cannot infer it. `Values` names each of them: one that is left out or
+ * misspelt does not compile, and one that only the text has is an error of the first call.
  */
-export function fixedStatement<Values extends Record<string, unknown>, Row>(
+export function fixedStatement<Values extends object, Row>(
   text: string,
 ): (db: Db | Trx, values: Values) => Promise<Row[]> {
   const names: string[] = []
@@ -18,7 +19,10 @@ export function fixedStatement<Values extends Record<string, unknown>, Row>(
   })
   const built: CompiledQuery<Row> = CompiledQuery.raw(numbered)
   return async (db, values) => {
-    const parameters = names.map((name) => values[name] ?? null)
+    const parameters = names.map((name) => {
+      if (!(name in values)) throw new Error(`the statement has no value for :${name}`)
+      return (values as Record<string, unknown>)[name] ?? null
+    })
     const { rows } = await db.executeQuery<Row>({ ...built, parameters })
     return rows
   }

@@ -2,6 +2,7 @@
 import type { GeneratedAlways } from 'kysely'
 import type { ClientName } from '../domain/client-name.ts'
 import type { ClosingLine, ClosingTotals } from '../domain/closing.ts'
+import type { EventChanges, EventType } from '../domain/event-types.ts'
 import type { Net } from '../domain/net-amount.ts'
 import type { Payment, ProviderRefund } from '../domain/order.ts'
 import type { Standing } from '../domain/order-state.ts'
@@ -360,6 +361,113 @@ export interface DestinationStatesTable {
   why: Json<StoredReason> | null
 }
 
+export interface EventAttemptsTable {
+  /** The first 1,000 characters of the answer */
+  answer: Fixed<string | null>
+  at: Fixed<Date>
+  duration_ms: Fixed<number>
+  endpoint_id: Fixed<string>
+  event_id: Fixed<string | null>
+  /** Why there is no answer */
+  failure: Fixed<'network' | 'timeout' | 'refused_address' | null>
+  /** The event, by its place in the feed; null for a ping */
+  position: Fixed<number | null>
+  seq: GeneratedAlways<number>
+  /** Of the answer; null without one */
+  status: Fixed<number | null>
+  type: Fixed<string>
+}
+
+export interface EventConsumersTable {
+  client: Fixed<ClientName>
+  committed_at: Later<Date | null>
+  created_at: Fixed<Date>
+  /** lease: until when no other reader gets events */
+  lease_until: Later<Date | null>
+  name: Fixed<string>
+  /** The last event that the program has processed */
+  position: number
+  /** lease: who reads now, as the program names itself, or its address */
+  reader: Later<string | null>
+}
+
+export interface EventDeletionsTable {
+  client: Fixed<string>
+  position: number
+}
+
+export interface EventDeliveriesTable {
+  /** Failed attempts */
+  attempts: WithDefault<number>
+  endpoint_id: Fixed<string>
+  next_at: Date
+  /** The event, by its place in the feed */
+  position: Fixed<number>
+  /** Type and id of the resource of the event */
+  resource: Fixed<string>
+}
+
+export interface EventEndpointsTable {
+  /** Only events of this box */
+  caja_id: string | null
+  client: Fixed<ClientName>
+  created_at: Fixed<Date>
+  /** Failed attempts since the last one that succeeded */
+  failures: Later<WithDefault<number>>
+  /** Signs too until `former_until`, encrypted */
+  former_secret: Later<string | null>
+  former_until: Later<Date | null>
+  id: Fixed<string>
+  last_success_at: Later<Date | null>
+  /** Events that were deleted by their age before they were delivered */
+  missed: Later<WithDefault<number>>
+  /** When operators were notified of the stop */
+  notified_at: Later<Date | null>
+  /** The place in the feed. An event up to it is delivered, skipped, or in `event_deliveries` */
+  position: number
+  /** Nothing is sent before: its `Retry-After` */
+  resting_until: Later<Date | null>
+  /** Signs what is sent, encrypted; null when the encryption key was lost */
+  secret: string | null
+  /** gone: it answered 410. exhausted: an event failed for 75 h. secret_lost: it needs a new secret */
+  stop_reason: Later<'gone' | 'exhausted' | 'person' | 'secret_lost' | null>
+  stopped_at: Later<Date | null>
+  /** Only events of this store */
+  sucursal_id: string | null
+  /** Only events of these types; null: of all */
+  types: EventType[] | null
+  url: string
+}
+
+export interface EventHeadTable {
+  one: WithDefault<boolean>
+  position: number
+}
+
+export interface EventsTable {
+  at: Fixed<Date>
+  caja_id: Fixed<string | null>
+  /** What changed: from and to of each field, money in cents */
+  changes: Fixed<Json<EventChanges>>
+  client: Fixed<ClientName>
+  /** The resource after the change; null where the event is thin */
+  data: Fixed<Json<Record<string, unknown>> | null>
+  id: WithDefault<string>
+  /** The order of a refund, payment or case */
+  order_id: Fixed<string | null>
+  /** The place in the feed. The readers number committed events; null until then */
+  position: number | null
+  resource_id: Fixed<string>
+  resource_type: Fixed<string>
+  /** The version of the resource after the change; null where it has none */
+  resource_version: Fixed<number | null>
+  /** The order of writing. It is taken while the row of the resource is locked, so the events of one resource have its order; a later number may be committed earlier */
+  seq: GeneratedAlways<number>
+  sucursal_id: Fixed<string | null>
+  /** docs/reference/events.md */
+  type: Fixed<EventType>
+}
+
 export interface FailureGroupsTable {
   /** The channel as the flow file names it; no secret */
   channel: Fixed<string>
@@ -520,6 +628,8 @@ export interface FlowStateTable {
   item_form: string | null
   /** The rules that made the stored keys and hashes */
   item_rules: Kept<Json<ItemRules> | null>
+  /** Another one whenever the items change; a poll writes it last, and by it knows again what it has in memory */
+  items_stamp: string | null
   /** The first name of a renamed flow, which its idempotency keys contain; null: the present name */
   key_name: string | null
   last_full_scan_at: Date | null
@@ -1278,6 +1388,13 @@ export interface Tables {
   closings: ClosingsTable
   deliveries: DeliveriesTable
   destination_states: DestinationStatesTable
+  event_attempts: EventAttemptsTable
+  event_consumers: EventConsumersTable
+  event_deletions: EventDeletionsTable
+  event_deliveries: EventDeliveriesTable
+  event_endpoints: EventEndpointsTable
+  event_head: EventHeadTable
+  events: EventsTable
   failure_groups: FailureGroupsTable
   fleet_changes: FleetChangesTable
   fleet_states: FleetStatesTable

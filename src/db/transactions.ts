@@ -9,7 +9,7 @@ import {
   isRepeatable,
   OpenTransactionError,
 } from './database-failures.ts'
-import type { Engine, Log } from './engine.ts'
+import type { DatabaseLog, Engine } from './engine.ts'
 import type { WriteProof } from './write-check.ts'
 
 /** `open` ends with the transaction. Later work of the same flow (a timer) may use the database again. */
@@ -92,7 +92,7 @@ export function asLast<T>(work: () => T): T {
 }
 
 /** Counts the connections in use, refuses new ones once closed. */
-export class Gate {
+export class ConnectionGate {
   #inUse = 0
   #closed = false
   #onIdle: (() => void) | undefined
@@ -133,7 +133,7 @@ export class Gate {
  * Another query that passes while a transaction of its flow is open did not use the transaction's handle, so it fails
  * at once. Otherwise the embedded database would hang, and PostgreSQL would write outside the transaction.
  */
-export function guarded(dialect: Dialect, gate: Gate): Dialect {
+export function guarded(dialect: Dialect, gate: ConnectionGate): Dialect {
   return {
     createAdapter: () => dialect.createAdapter(),
     createIntrospector: (db) => dialect.createIntrospector(db),
@@ -142,7 +142,7 @@ export function guarded(dialect: Dialect, gate: Gate): Dialect {
   }
 }
 
-function guardedDriver(driver: Driver, gate: Gate): Driver {
+function guardedDriver(driver: Driver, gate: ConnectionGate): Driver {
   return {
     init: (options) => driver.init(options),
     acquireConnection: async (options) => {
@@ -228,7 +228,11 @@ const spacingMs = 25
  * Announcements are sent afterwards in one statement, which delays no transaction: at once when none was sent a moment
  * ago, else at most every `spacingMs`. With `notifyLocal` no statement is needed. A crash in between loses a hint.
  */
-export function createAnnouncer(db: Db, log: Log, notifyLocal?: Engine['notifyLocal']): Announcer {
+export function createAnnouncer(
+  db: Db,
+  log: DatabaseLog,
+  notifyLocal?: Engine['notifyLocal'],
+): Announcer {
   let waiting: { channel: string; payload: string }[] = []
   let timer: NodeJS.Timeout | undefined
   let sending: Promise<void> = Promise.resolve()
@@ -294,7 +298,7 @@ export function createAnnouncer(db: Db, log: Log, notifyLocal?: Engine['notifyLo
 /** Delivers the notifications of `channel`. A failure of the functions given is logged. */
 export async function listen(
   engine: Engine,
-  log: Log,
+  log: DatabaseLog,
   channel: string,
   { onPayload, onGap }: { onPayload: (payload: string) => void; onGap?: (() => void) | undefined },
 ): Promise<() => Promise<void>> {

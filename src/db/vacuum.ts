@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { PGlite } from '@electric-sql/pglite'
-import type { Log } from './engine.ts'
+import type { DatabaseLog } from './engine.ts'
 
 const INTERVAL_MS = 3_000
 /** A vacuum takes longer with more rows, and charges wait for it. So large tables are vacuumed more often. */
@@ -44,7 +44,7 @@ export async function vacuumOnce(pglite: PGlite): Promise<string[]> {
 }
 
 /** Repeats vacuumOnce while the process lives; the returned function ends it and waits for a run in progress. */
-export function startVacuum(pglite: PGlite, log: Log): () => Promise<void> {
+export function startVacuum(pglite: PGlite, log: DatabaseLog): () => Promise<void> {
   let running: Promise<void> | undefined
   const timer = setInterval(() => {
     running ??= vacuumOnce(pglite)

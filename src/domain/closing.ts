@@ -31,6 +31,20 @@ export function isDifference({ kind }: { kind: LineKind }): boolean {
   return kind !== 'pending' && kind !== 'dismissed'
 }
 
+/** Means of payment of a charge; `unknown` where neither side names one. */
+export const means = [
+  'credit_card',
+  'debit_card',
+  'prepaid_card',
+  'voucher_card',
+  'digital_wallet',
+  'bank_transfer',
+  'account_money',
+  'qr',
+  'unknown',
+] as const
+export type Means = (typeof means)[number]
+
 /** One side of a charge. `cents` is null when the provider's amount cannot be read. `at` is ISO 8601. */
 export type LineSide = {
   cents: number | null

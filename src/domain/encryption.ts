@@ -93,5 +93,10 @@ export function grantContext(id: string): string {
   return `oauth_grant:${id}`
 }
 
+/** The context of the secrets of an endpoint that events are sent to. */
+export function endpointContext(id: string): string {
+  return `event_endpoint:${id}`
+}
+
 /** The context of the key of the audit log. */
 export const auditKeyContext = 'audit_key'

@@ -69,9 +69,16 @@ export function exactNumber(source: string, value = Number(source)): unknown {
 
 type ExactReviver = (key: string, value: unknown, context: { source?: string }) => unknown
 
+declare global {
+  interface JSON {
+    /** Not among TypeScript's types yet. */
+    rawJSON(text: string): object
+  }
+}
+
 /** JSON.stringify throws for a bigint by default; this writes its digits, as a number. */
 function writeDigits(this: bigint): unknown {
-  return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(this.toString())
+  return JSON.rawJSON(this.toString())
 }
 
 // On the prototype, where JSON.stringify finds it: other code writes answers, logs and rows with such numbers.

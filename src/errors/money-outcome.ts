@@ -1,6 +1,12 @@
 import type { OrderStatus, ProviderRefund } from '../domain/order.ts'
 import { isFinal, isOpen, isPaid, isPendingRefund, isResultUnknown } from '../domain/order-state.ts'
-import type { AppError, Outcome } from './app-error.ts'
+import {
+  type AppError,
+  type ErrorCode,
+  errorCatalogue,
+  type Outcome,
+  type Retry,
+} from './app-error.ts'
 
 /**
  * What an answer says about the money. For a request: whether the customer is charged, and whether the same request may
@@ -21,6 +27,9 @@ export type MoneyState = {
   refund_open: boolean
   refunds: readonly Pick<ProviderRefund, 'status'>[]
 }
+
+/** What an error says of its order. */
+export type OrderInError = MoneyState & { id: string }
 
 /**
  * Whether the customer is charged for this order. `not_charged` promises that no charge will ever appear. So an order
@@ -126,10 +135,22 @@ export type MoneyRoute = {
   namesOrder?: boolean
 }
 
+/** What to do with a request that failed. Only one that can never charge or refund twice is sent again as it is. */
+export function retryOf(code: ErrorCode, retrySafe: boolean): Retry {
+  const { retry } = errorCatalogue[code]
+  return retry === 'same_request' && !retrySafe ? 'no' : retry
+}
+
 /** Refused because of the caller or the time, not the content: an equal request may have succeeded before. */
-const refusedUnread: ReadonlySet<number> = new Set([401, 403, 408, 429])
+const refusedUnread: ReadonlySet<ErrorCode> = new Set([
+  'UNAUTHORIZED',
+  'FORBIDDEN',
+  'REQUEST_TIMEOUT',
+  'CALLER_GONE',
+  'RATE_LIMITED',
+])
 /** Those that only ask for the same request later. */
-const passing: ReadonlySet<number> = new Set([408, 429])
+const passing: ReadonlySet<ErrorCode> = new Set(['REQUEST_TIMEOUT', 'CALLER_GONE', 'RATE_LIMITED'])
 
 /**
  * The outcome for an error of a money route. A service that knows it sets it in `extra`. Otherwise the status decides:
@@ -144,12 +165,12 @@ export function moneyOutcomeOnFailure(
   { status, code, extra }: Pick<AppError, 'status' | 'code' | 'extra'>,
   route: MoneyRoute,
 ): MoneyOutcome {
-  const isUnread = refusedUnread.has(status)
+  const isUnread = refusedUnread.has(code)
   const isForContent = status < 500 && !isUnread
   const isDenial = isForContent && (!route.namesOrder || code === 'NOT_FOUND')
   const outcome = extra.outcome ?? (isDenial ? 'not_charged' : 'unknown')
   if (extra.retrySafe !== undefined) return { outcome, retrySafe: extra.retrySafe }
-  if (isUnread) return { outcome, retrySafe: passing.has(status) }
+  if (isUnread) return { outcome, retrySafe: passing.has(code) }
   if (isForContent && extra.outcome === undefined) return { outcome, retrySafe: false }
   if (outcome === 'unknown') return { outcome, retrySafe: route.retrySafeWhenUnknown }
   return { outcome, retrySafe: outcome === 'not_charged' && [503, 504].includes(status) }

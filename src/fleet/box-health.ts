@@ -3,6 +3,7 @@ import type { ErrorCode } from '../errors/app-error.ts'
 import type { Cause } from './causes.ts'
 import {
   expiryGraceMs,
+  failingBoxes,
   freshMs,
   manyRefusals,
   payingForMs,
@@ -36,7 +37,7 @@ export function providerFor(boxes: readonly BoxSeen[], now: Date): Provider {
       ? [refused]
       : [],
   )
-  if (failed.length < 2) return { charged, failing: undefined }
+  if (failed.length < failingBoxes) return { charged, failing: undefined }
   const first = failed.reduce((a, b) => (b.since < a.since ? b : a))
   const failing = healthOf('down', 'provider_failing', first.since, { code: first.code })
   return { charged, failing }

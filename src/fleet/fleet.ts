@@ -1,9 +1,11 @@
 import type { Database, Trx } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
+import { changesBetween } from '../domain/event-types.ts'
 import type { ErrorCode } from '../errors/app-error.ts'
-import { createBackgroundJob } from '../jobs/background-job.ts'
+import { type BackgroundJob, createBackgroundJob } from '../jobs/background-job.ts'
 import { createBatchingWriter } from '../jobs/batching-writer.ts'
 import { createSingleFlight } from '../jobs/single-flight.ts'
+import { insertEvent } from '../repositories/events/event-log.ts'
 import {
   type NewFinding,
   type NewRefusal,
@@ -39,7 +41,7 @@ import {
   sinceBegan,
   toChange,
 } from './health-changes.ts'
-import { type FleetHealth, type Health, subjectKey } from './health-states.ts'
+import { type BoxHealth, type FleetHealth, type Health, subjectKey } from './health-states.ts'
 import { boxKey, type FlowSeen } from './observations.ts'
 import { readObservations } from './read-observations.ts'
 
@@ -53,29 +55,6 @@ type ObservationWriter = {
   flush(): Promise<void>
 }
 
-/**
- * The states of boxes, connections, flows and destinations. Each process derives them from stored
- * observations; the owner of a lease stores the changes.
- */
-export type Fleet = ObservationWriter & {
-  /** The current states of one client, or of all clients and the flows. */
-  read(client?: ClientName): Promise<FleetHealth>
-  /** The state of a box a few seconds ago, from memory; undefined if it has no problem. */
-  troubleOf(client: ClientName, cajaId: string): Health | undefined
-  /** Changes after one, in their order, the same in every process. `lastChange` is the newest. */
-  changesAfter(id: number, limit: number): Promise<FleetChange[]>
-  lastChange(): Promise<number>
-  /** Changes, newest first. */
-  history(wanted: FleetChangesWanted): Promise<FleetChange[]>
-  /** From now on the states of flows are derived too. `page` is the address of their page, if browsers can reach it. */
-  watchFlows(flows: () => Promise<readonly FlowSeen[]>, page?: string): void
-  flowsPage(): string | undefined
-  /** Derives the states and stores the changes, unless another process does. Returns whether it did. */
-  tick(): Promise<boolean>
-  start(): void
-  stop(): Promise<void>
-}
-
 type FleetDeps = {
   database: Database
   now: () => Date
@@ -84,125 +63,208 @@ type FleetDeps = {
   log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>
 }
 
-/** The delay until a change is seen. A silent terminal must be known within half a minute. */
-const intervalMs = 3_000
+/** The delay until a change is seen. A silent terminal, one after `silentAfterMs`, must be known within half a minute. */
+const intervalMs = 6_000
 /** Kept between runs, so that one process writes all changes until it stops or its lease expires. */
 const lease = 'fleet'
 const housekeepingMs = 3600_000
 const keepChangesMs = 90 * 24 * 3600_000
 
-export function createFleet(deps: FleetDeps): Fleet {
-  const { database, now } = deps
-  const { db } = database
-  const observations = createObservationWriter(database, now, deps.log)
-  let pageOfFlows: string | undefined
-  let flows: (() => Promise<readonly FlowSeen[]>) | undefined
-  let troubles = new Map<string, Health>()
-  let held: LeaseToken | undefined
-  let deletedAt = Number.NEGATIVE_INFINITY
+/**
+ * The states of boxes, connections, flows and destinations. Each process derives them from stored
+ * observations; the owner of a lease stores the changes.
+ */
+export class Fleet implements ObservationWriter {
+  readonly #deps: FleetDeps
+  readonly #observations: ObservationWriter
+  readonly #job: BackgroundJob<boolean>
+  readonly #readOnce = createSingleFlight()
+  #pageOfFlows: string | undefined
+  #flows: (() => Promise<readonly FlowSeen[]>) | undefined
+  #troubles = new Map<string, Health>()
+  #held: LeaseToken | undefined
+  #deletedAt = Number.NEGATIVE_INFINITY
 
-  const derive = async (client?: ClientName) => {
-    await observations.flush()
-    const at = now()
-    const seen = await readObservations(db, flows, at, client)
+  constructor(deps: FleetDeps) {
+    this.#deps = deps
+    this.#observations = createObservationWriter(deps.database, deps.now, deps.log)
+    this.#job = createBackgroundJob(deps, {
+      name: 'fleet-states',
+      intervalMs,
+      run: () => this.tick(),
+      finish: () => this.#finish(),
+    })
+  }
+
+  recordRefusal(client: ClientName, cajaId: string, code: ErrorCode): void {
+    this.#observations.recordRefusal(client, cajaId, code)
+  }
+
+  recordFinding(finding: Omit<NewFinding, 'at'>): void {
+    this.#observations.recordFinding(finding)
+  }
+
+  flush(): Promise<void> {
+    return this.#observations.flush()
+  }
+
+  /** The current states of one client, or of all clients and the flows. */
+  read(client?: ClientName): Promise<FleetHealth> {
+    // A page asks twice at once: for what needs action, and for the sales of its stores.
+    return this.#readOnce(client ?? '', async () => {
+      const health = await this.#derive(client)
+      const rows = await listFleetStates(this.#deps.database.db)
+      const known: KnownStates = new Map(rows.map((row) => [subjectKey(row), row]))
+      return sinceBegan(health, known)
+    })
+  }
+
+  /** The state of a box a few seconds ago, from memory; undefined if it has no problem. */
+  troubleOf(client: ClientName, cajaId: string): Health | undefined {
+    return this.#troubles.size === 0 ? undefined : this.#troubles.get(boxKey({ client, cajaId }))
+  }
+
+  /** Changes after one, in their order, the same in every process. `lastChange` is the newest. */
+  async changesAfter(id: number, limit: number): Promise<FleetChange[]> {
+    return (await listFleetChangesAfter(this.#deps.database.db, id, limit)).map(toChange)
+  }
+
+  lastChange(): Promise<number> {
+    return findLastFleetChange(this.#deps.database.db)
+  }
+
+  /** Changes, newest first. */
+  async history(wanted: FleetChangesWanted): Promise<FleetChange[]> {
+    return (await listFleetChanges(this.#deps.database.db, wanted)).map(toChange)
+  }
+
+  /** From now on the states of flows are derived too. `page` is the address of their page, if browsers can reach it. */
+  watchFlows(flows: () => Promise<readonly FlowSeen[]>, page?: string): void {
+    this.#flows = flows
+    this.#pageOfFlows = page
+  }
+
+  flowsPage(): string | undefined {
+    return this.#pageOfFlows
+  }
+
+  /** Derives the states and stores the changes, unless another process does. Returns whether it did. */
+  async tick(): Promise<boolean> {
+    const { database } = this.#deps
+    const own = await this.#holdLease()
+    if (!own) {
+      this.#remember(await listFleetStates(database.db))
+      return false
+    }
+    const health = await this.#derive()
+    const changes = await database.transaction((trx) => this.#keepChanges(trx, health, own))
+    if (changes === undefined) return false
+    this.#logChanges(changes)
+    if (changes.length > 0) database.announce(fleetChannel, '')
+    this.#remember(await listFleetStates(database.db))
+    await this.#deleteOldRows()
+    return true
+  }
+
+  start(): void {
+    this.#job.start()
+  }
+
+  async stop(): Promise<void> {
+    await this.#job.stop()
+    // Also what was recorded without a start.
+    await this.flush()
+  }
+
+  async #derive(client?: ClientName): Promise<FleetHealth> {
+    await this.flush()
+    const at = this.#deps.now()
+    const seen = await readObservations(this.#deps.database.db, this.#flows, at, client)
     return deriveHealth(seen, at)
   }
 
-  const readOnce = createSingleFlight()
-
-  const remember = (rows: readonly FleetStateRow[]) => {
+  #remember(rows: readonly FleetStateRow[]): void {
     const boxes = rows.filter(
       ({ kind, state }) => kind === 'box' && (state === 'down' || state === 'attention'),
     )
-    troubles = new Map(
+    this.#troubles = new Map(
       boxes.map((row) => [boxKey({ client: row.scope, cajaId: row.name }), revive(row)]),
     )
   }
 
-  const holdLease = async (): Promise<LeaseToken | undefined> => {
-    if (held && (await renewLease(db, held, { now: now(), lengthMs: leaseMs }))) return held
-    held = await takeLease(database, { name: lease, owner: deps.processId, now: now() })
-    return held
+  async #holdLease(): Promise<LeaseToken | undefined> {
+    const { database, now, processId } = this.#deps
+    const held = this.#held
+    if (held && (await renewLease(database.db, held, { now: now(), lengthMs: leaseMs })))
+      return held
+    this.#held = await takeLease(database, { name: lease, owner: processId, now: now() })
+    return this.#held
   }
 
-  const keepChanges = async (trx: Trx, health: FleetHealth, own: LeaseToken) => {
+  async #keepChanges(trx: Trx, health: FleetHealth, own: LeaseToken) {
     if (!(await keepLease(trx, own))) return undefined
     const known = await listFleetStates(trx)
-    const changes = findChanges(known, health, { hasFlows: flows !== undefined })
+    const changes = findChanges(known, health, { hasFlows: this.#flows !== undefined })
     await writeFleetChanges(trx, changes)
+    await writeTerminalEvents(trx, changes, health.boxes)
     return changes
   }
 
-  const tick = async () => {
-    const own = await holdLease()
-    if (!own) {
-      remember(await listFleetStates(db))
-      return false
-    }
-    const health = await derive()
-    const changes = await database.transaction((trx) => keepChanges(trx, health, own))
-    if (changes === undefined) return false
+  #logChanges(changes: ReturnType<typeof findChanges>): void {
     for (const { kind, scope, name, from_state, state, cause } of changes) {
       // A first observation is not a change.
       if (from_state === null) continue
-      deps.log.info({ kind, scope, name, from: from_state, state, cause }, 'health state changed')
+      const fields = { kind, scope, name, from: from_state, state, cause }
+      this.#deps.log.info(fields, 'health state changed')
     }
-    if (changes.length > 0) database.announce(fleetChannel, '')
-    remember(await listFleetStates(db))
-    await deleteOldRows()
-    return true
   }
 
-  const deleteOldRows = async () => {
-    const at = now().getTime()
-    if (Math.abs(at - deletedAt) < housekeepingMs) return
-    deletedAt = at
-    await deleteFleetChangesBefore(db, new Date(at - keepChangesMs))
+  async #deleteOldRows(): Promise<void> {
+    const at = this.#deps.now().getTime()
+    if (Math.abs(at - this.#deletedAt) < housekeepingMs) return
+    this.#deletedAt = at
+    await deleteFleetChangesBefore(this.#deps.database.db, new Date(at - keepChangesMs))
   }
 
-  const job = createBackgroundJob(deps, {
-    name: 'fleet-states',
-    intervalMs,
-    run: tick,
-    async finish() {
-      await observations.flush()
-      if (!held) return
-      await releaseLease(db, held).catch((error) =>
-        deps.log.warn({ err: error, lease }, 'lease not released; it expires'),
-      )
-    },
-  })
+  async #finish(): Promise<void> {
+    await this.flush()
+    if (!this.#held) return
+    try {
+      await releaseLease(this.#deps.database.db, this.#held)
+    } catch (error) {
+      this.#deps.log.warn({ err: error, lease }, 'lease not released; it expires')
+    }
+  }
+}
 
-  return {
-    ...observations,
-    // A page asks twice at once: for what needs action, and for the sales of its stores.
-    read: (client) =>
-      readOnce(client ?? '', async () => {
-        const health = await derive(client)
-        const known: KnownStates = new Map(
-          (await listFleetStates(db)).map((row) => [subjectKey(row), row]),
-        )
-        return sinceBegan(health, known)
-      }),
-    troubleOf: (client, cajaId) =>
-      troubles.size === 0 ? undefined : troubles.get(boxKey({ client, cajaId })),
-    async changesAfter(id, limit) {
-      return (await listFleetChangesAfter(db, id, limit)).map(toChange)
-    },
-    lastChange: () => findLastFleetChange(db),
-    history: async (wanted) => (await listFleetChanges(db, wanted)).map(toChange),
-    watchFlows(watched, page) {
-      flows = watched
-      pageOfFlows = page
-    },
-    flowsPage: () => pageOfFlows,
-    tick,
-    start: job.start,
-    async stop() {
-      await job.stop()
-      // Also what was recorded without a start.
-      await observations.flush()
-    },
+/** A box that is new, or gone, is no change of its terminal. The lease of the fleet keeps the events of a box in their order. */
+async function writeTerminalEvents(
+  trx: Trx,
+  changes: ReturnType<typeof findChanges>,
+  boxes: readonly BoxHealth[],
+): Promise<void> {
+  for (const { at, kind, scope, name, from_state, from_cause, state, cause } of changes) {
+    const box = boxes.find(({ client, cajaId }) => client === scope && cajaId === name)
+    const changed = changesBetween({ state: from_state, cause: from_cause }, { state, cause })
+    const isFirst = from_state === null
+    if (kind !== 'box' || isFirst || !box || Object.keys(changed).length === 0) continue
+    await insertEvent(trx, {
+      client: box.client,
+      sucursalId: box.sucursalId,
+      cajaId: name,
+      type: 'terminal.state_changed',
+      at,
+      resource: { type: 'terminal', id: name, version: null },
+      orderId: null,
+      changes: changed,
+      data: {
+        caja_id: name,
+        sucursal_id: box.sucursalId,
+        terminal_id: box.terminalId,
+        state,
+        cause,
+      },
+    })
   }
 }
 

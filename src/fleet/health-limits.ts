@@ -1,6 +1,6 @@
 /**
  * A terminal that is on shows an order within seconds. One that did not after so long, although the provider was asked,
- * is off or offline. With status checks every 2 s and a derivation every 3 s this is known within 30 s of the first
+ * is off or offline. With status checks every 2 s and a derivation every 6 s this is known within 30 s of the first
  * charge.
  */
 export const silentAfterMs = 20_000
@@ -16,6 +16,8 @@ export const freshMs = 15 * 60_000
 
 /** So many refusals in a row are a problem of the box, not of one sale. */
 export const manyRefusals = 3
+/** So many boxes of a client that cannot charge are a problem of the provider, not of a box. */
+export const failingBoxes = 2
 
 /** A token that cannot be renewed is shown as a problem so long before it expires. */
 export const tokenEndsWithinMs = 7 * 24 * 3600_000

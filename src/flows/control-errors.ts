@@ -1,6 +1,6 @@
 import { AppError, type ErrorCode, type ErrorExtra } from '../errors/app-error.ts'
 import type { CompleteFailure } from '../http/error-body.ts'
-import { preferredLanguage } from '../texts/language.ts'
+import { type Language, namedLanguage } from '../texts/language.ts'
 import {
   isReasonCode,
   type Reason,
@@ -32,7 +32,7 @@ export function controlErrorWithReason(code: ErrorCode, why: Reason, cause?: unk
   return new AppError(code, {
     message: sentenceOf(why, 'en'),
     cause,
-    extra: { why: (accepted) => shownReason(why, preferredLanguage(accepted)) },
+    extra: { why: (accepted) => shownReason(why, readerLanguage(accepted)) },
   })
 }
 
@@ -52,8 +52,12 @@ export function reasonOfCode(code: ErrorCode): { code: ReasonCode } {
   return { code: isReasonCode(code) ? code : 'INTERNAL_ERROR' }
 }
 
-/** Undefined without a request for Spanish: programs send no language and get English. */
-function spanish(why: StoredReason, accepted = ''): string | undefined {
-  const isAsked = /(^|[\s,])es\b/i.test(accepted) && preferredLanguage(accepted) === 'es'
-  return isAsked ? sentenceOf(why, 'es') : undefined
+/** The language of the sentences of an answer. Programs name none and get English. */
+export function readerLanguage(acceptLanguage: string | undefined): Language {
+  return namedLanguage(acceptLanguage) ?? 'en'
+}
+
+/** Undefined without a request for Spanish. */
+function spanish(why: StoredReason, accepted: string | undefined): string | undefined {
+  return readerLanguage(accepted) === 'es' ? sentenceOf(why, 'es') : undefined
 }

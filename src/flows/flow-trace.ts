@@ -9,7 +9,7 @@ export type PollNote = {
 }
 
 /** An attempt to deliver items to a destination. It contains neither keys nor texts of the destination. */
-export type AttemptNote = {
+export type TracedAttempt = {
   flow: string
   destination: string
   items: number
@@ -23,5 +23,5 @@ export type AttemptNote = {
 /** Receives events of flows for traces. Neither function may fail. */
 export type FlowTrace = {
   notePoll(entry: PollNote): void
-  noteAttempt(entry: AttemptNote): void
+  noteAttempt(entry: TracedAttempt): void
 }

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
 import { moneyOutcome } from '../errors/money-outcome.ts'
-import type { Connections } from './connections.ts'
+import type { OpenConnections } from './connections.ts'
 import { answerFor, type ErrorStyle } from './error-body.ts'
 import { commonHeaders } from './headers.ts'
 import type { RefusalLog } from './refusal-log.ts'
@@ -22,7 +22,7 @@ export function answerClientError(
     style,
     refusals,
   }: {
-    connections: Connections
+    connections: OpenConnections
     log: FastifyBaseLogger
     style: ErrorStyle
     refusals: RefusalLog

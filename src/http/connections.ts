@@ -1,14 +1,17 @@
 import type { Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, preHandlerHookHandler } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import { AppError } from '../errors/app-error.ts'
 import { moneyOutcome } from '../errors/money-outcome.ts'
 
 /** Which requests run on which socket, and which sockets have never carried one. */
-export type Connections = {
+export type OpenConnections = {
+  /** Counts a request that has just arrived. */
+  begin(request: FastifyRequest, reply: FastifyReply): void
   requestsOn(socket: Socket): ReadonlySet<FastifyRequest>
-  destroyUnused(): void
+  /** Closes those that have never carried a request, if none comes within a short time. */
+  closeUnused(): void
 }
 
 /** Called once for each request: after its answer, or when the client disconnected before an answer began (`isGone`). */
@@ -19,21 +22,17 @@ declare module 'fastify' {
     /** Calls `observe`, which must not throw, at the end of each request of this listener. */
     onRequestEnd(observe: EndObserver): void
   }
-  interface FastifyRequest {
-    /** The request has its answer, or its client has disconnected. */
-    hasEnded: boolean
-  }
 }
 
+/** A connection that was opened in advance may still bring a request; after this time it counts as idle. */
+const unusedGraceMs = 500
 const none: ReadonlySet<FastifyRequest> = new Set()
 
 /**
- * Must be called before any other hook is added, so that no request is missed.
- *
  * Keeps the number of open connections within `limit`: the longest idle one is closed for a new one. A connection with a running
  * request is never closed for a new one; when there are only such, the new one is closed.
  */
-export function trackConnections(app: FastifyInstance, limit: number): Connections {
+export function trackConnections(app: FastifyInstance, limit: number): OpenConnections {
   const running = new WeakMap<Socket, Set<FastifyRequest>>()
   const unused = new Set<Socket>()
   const sockets = new Set<Socket>()
@@ -59,42 +58,29 @@ export function trackConnections(app: FastifyInstance, limit: number): Connectio
   })
 
   const observers: EndObserver[] = []
-  app.decorateRequest('hasEnded', false)
   app.decorate('onRequestEnd', (observe) => void observers.push(observe))
-  const end = (request: FastifyRequest, reply: FastifyReply, isGone: boolean) => {
-    if (request.hasEnded) return
-    request.hasEnded = true
-    for (const observe of observers) observe(request, reply, isGone)
-  }
-
-  app.addHook('onRequest', (request, reply, done) => {
-    const { socket } = request.raw
-    unused.delete(socket)
-    let requests = running.get(socket)
-    if (!requests) {
-      requests = new Set()
-      running.set(socket, requests)
-    }
-    requests.add(request)
-    idle.delete(socket)
-    reply.raw.once('close', () => {
-      requests.delete(request)
-      // An injected request has a socket that was never opened.
-      if (requests.size === 0 && sockets.has(socket)) idle.add(socket)
-      // onResponse does not run for a disconnected client, nor for a stream.
-      end(request, reply, !reply.raw.headersSent)
-    })
-    done()
-  })
-  app.addHook('onResponse', (request, reply, done) => {
-    end(request, reply, false)
-    done()
-  })
 
   return {
+    begin(request, reply) {
+      const { socket } = request.raw
+      unused.delete(socket)
+      const requests = running.get(socket) ?? new Set()
+      running.set(socket, requests)
+      requests.add(request)
+      idle.delete(socket)
+      // Fastify's onResponse does not run for a disconnected client, nor for a stream.
+      reply.raw.once('close', () => {
+        requests.delete(request)
+        // An injected request has a socket that was never opened.
+        if (requests.size === 0 && sockets.has(socket)) idle.add(socket)
+        for (const observe of observers) observe(request, reply, !reply.raw.headersSent)
+      })
+    },
     requestsOn: (socket) => running.get(socket) ?? none,
-    destroyUnused() {
-      for (const socket of unused) socket.destroy()
+    closeUnused() {
+      setTimeout(() => {
+        for (const socket of unused) socket.destroy()
+      }, unusedGraceMs).unref()
     },
   }
 }
@@ -127,16 +113,14 @@ export async function hasDisconnected({ socket }: FastifyRequest): Promise<boole
  * after it wakes, although the client may have sent newer ones elsewhere. It could resume a paused flow or cancel a
  * continued order. Requests that move money are checked again (`requireConnected`).
  */
-export function refuseDisconnected(app: FastifyInstance): void {
-  app.addHook('preHandler', (request, _reply, done) => {
-    const { method, routeOptions } = request
-    if (safeMethods.has(method) || routeOptions.config.mayComeLate) return done()
-    hasDisconnected(request).then((isGone) => {
-      if (!isGone) return done()
-      request.log.warn({ req: request }, 'request not executed: the client disconnected')
-      done(new AppError('CALLER_GONE'))
-    }, done)
-  })
+export const refuseDisconnected: preHandlerHookHandler = (request, _reply, done) => {
+  const { method, routeOptions } = request
+  if (safeMethods.has(method) || routeOptions.config.mayComeLate) return done()
+  hasDisconnected(request).then((isGone) => {
+    if (!isGone) return done()
+    request.log.warn({ req: request }, 'request not executed: the client disconnected')
+    done(new AppError('CALLER_GONE'))
+  }, done)
 }
 
 /** Forms in which proxies write an address: with a port, in brackets, in quotes (RFC 7239, 6). */
@@ -187,14 +171,11 @@ declare module 'fastify' {
   }
 }
 
-/** A connection that was opened in advance may still bring a request; after this time it counts as idle. */
-const unusedGraceMs = 500
-
 /**
- * At shutdown: ends long-polls and streams, finishes running requests, refuses new ones with 503, and closes each
+ * At shutdown: ends long-polls and streams, finishes running requests, refuses new ones with 503 (`whileStopping`), and closes each
  * connection after its answer. A kept-alive one would delay the shutdown by 72 s.
  */
-export function installShutdown(app: FastifyInstance, connections: Connections): void {
+export function installShutdown(app: FastifyInstance, { onStop }: { onStop(): void }): void {
   const closers = new Set<() => void>()
   let closing = false
 
@@ -213,25 +194,16 @@ export function installShutdown(app: FastifyInstance, connections: Connections):
     closing = true
     for (const closer of closers) closer()
     closers.clear()
-    setTimeout(() => connections.destroyUnused(), unusedGraceMs).unref()
+    onStop()
   })
+}
 
-  app.addHook('onRequest', (request, _reply, done) => {
-    if (!closing) return done()
-    const stopping = new AppError('SERVICE_UNAVAILABLE', {
-      message: 'The service is stopping; try again',
-      // This request had no effect, whatever the route; an equal one before it may still run.
-      extra: {
-        retryAfterSeconds: 1,
-        ...(request.routeOptions.config.money && moneyOutcome('notBegun')),
-      },
-    })
-    done(stopping)
-  })
-
-  app.addHook('onSend', (_request, reply, payload, done) => {
-    if (closing) reply.header('connection', 'close')
-    done(null, payload)
+/** The refusal of a request that arrives during the shutdown. */
+export function whileStopping({ routeOptions }: FastifyRequest): AppError {
+  return new AppError('SERVICE_UNAVAILABLE', {
+    message: 'The service is stopping; try again',
+    // This request had no effect, whatever the route; an equal one before it may still run.
+    extra: { retryAfterSeconds: 1, ...(routeOptions.config.money && moneyOutcome('notBegun')) },
   })
 }
 

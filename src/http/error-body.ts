@@ -4,10 +4,13 @@ import {
   type ErrorCode,
   type ErrorDetail,
   errorCatalogue,
+  type Retry,
+  retryMeanings,
 } from '../errors/app-error.ts'
 import { shownFieldReason } from '../errors/field-reasons.ts'
-import { type MoneyRoute, moneyOutcomeOnFailure } from '../errors/money-outcome.ts'
+import { type MoneyRoute, moneyOutcomeOnFailure, retryOf } from '../errors/money-outcome.ts'
 
+const retries = Object.keys(retryMeanings) as [Retry, ...Retry[]]
 const codes = Object.keys(errorCatalogue) as [ErrorCode, ...ErrorCode[]]
 
 const detail = z.object({
@@ -34,7 +37,15 @@ const common = {
   retry_safe: z
     .boolean()
     .optional()
-    .describe('Whether the same request may be sent again and can never charge twice'),
+    .describe(
+      'About money: whether the same request again can never charge or refund twice. Not whether it helps: that is `retry`',
+    ),
+  retry: z
+    .enum(retries)
+    .optional()
+    .describe(
+      'Where `retry_safe` stands. `same_request`: send it again, with the same key. `after_change`: only when what `error` names is changed. `no`: do not send it again',
+    ),
 }
 
 /** Any error answer. */
@@ -58,7 +69,9 @@ export const ErrorBody = z
     cashier: z
       .object({ message: z.string(), action: z.string() })
       .optional()
-      .describe('For TERMINAL_BUSY: what the cashier is to do; language by Accept-Language'),
+      .describe(
+        'For TERMINAL_BUSY and ORDER_ALREADY_PAID: what the cashier is to do; language by Accept-Language',
+      ),
     closing: z
       .object({
         id: z.uuid(),
@@ -97,6 +110,14 @@ export const ErrorBody = z
       .optional()
       .describe('For CHARGES_NOT_CLOSED: how many orders and payments there are'),
     next_from: z.iso.datetime().optional().describe('Where the next closing of this place begins'),
+    held_by: z
+      .object({ reader: z.string(), until: z.iso.datetime() })
+      .optional()
+      .describe('For CONSUMER_BUSY: who reads, and until when'),
+    begin_after: z
+      .string()
+      .optional()
+      .describe('For CURSOR_EXPIRED: the cursor from which all events are left'),
   })
   .meta({ id: 'ErrorBody' })
 
@@ -151,6 +172,7 @@ export function answerFor(
   if (style === 'plain') return plainAnswer(failure, complete(failure, acceptLanguage))
   const { orderId, status, openOrder, cashier, closing, uncovered, nextFrom, inTheWay } =
     failure.extra
+  const { beginAfter, heldBy } = failure.extra
   const { outcome, retrySafe } = money ? moneyOutcomeOnFailure(failure, money) : failure.extra
   return {
     status: failure.status,
@@ -162,7 +184,10 @@ export function answerFor(
       }),
       request_id: requestId,
       ...(outcome !== undefined && { outcome }),
-      ...(retrySafe !== undefined && { retry_safe: retrySafe }),
+      ...(retrySafe !== undefined && {
+        retry_safe: retrySafe,
+        retry: retryOf(failure.code, retrySafe),
+      }),
       ...(orderId !== undefined && { order_id: orderId }),
       ...(status !== undefined && { status }),
       ...(openOrder && {
@@ -188,6 +213,8 @@ export function answerFor(
         total: inTheWay.total,
       }),
       ...(nextFrom && { next_from: nextFrom.toISOString() }),
+      ...(heldBy && { held_by: { ...heldBy, until: heldBy.until.toISOString() } }),
+      ...(beginAfter !== undefined && { begin_after: beginAfter }),
     },
   }
 }

@@ -9,8 +9,8 @@ declare module 'fastify' {
     isLetIn: boolean
   }
   interface FastifyReply {
-    /** Code of the catalogue of a failure, also where the listener's answers have no codes; null for a success. */
-    failureCode: string | null
+    /** What the answer is about, when it is no success. */
+    failure: AppError | null
   }
 }
 
@@ -45,7 +45,7 @@ const unavailableRetrySeconds = 5
  * for the log only.
  */
 export function installErrorHandler(app: FastifyInstance, options: ErrorHandlerOptions): void {
-  app.decorateReply('failureCode', null)
+  app.decorateReply('failure', null)
   app.decorateRequest('isLetIn', false)
   app.setErrorHandler((error, request, reply) => sendFailure(error, request, reply, options))
   app.setNotFoundHandler((request, reply) =>
@@ -62,7 +62,7 @@ export function sendFailure(
 ): FastifyReply {
   const failure = toFailure(error, request, options.isUnavailable)
   logFailure(failure, request, options.refusals)
-  reply.failureCode = failure.code
+  reply.failure = failure
   const { status, body } = answerFor(failure, {
     style: options.style,
     requestId: request.id,

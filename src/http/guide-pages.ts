@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyPluginAsync } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
-import { makePublic } from './access-classes.ts'
 import { createTextSender, type TextSender } from './cached-text.ts'
-import { type Found, type Guide, type GuidePage, readGuide } from './guide-text.ts'
+import { type FoundPage, type Guide, type GuidePage, readGuide } from './guide-text.ts'
 import { escapeHtml } from './html.ts'
 
 const prefix = '/guide'
@@ -37,6 +36,7 @@ export const pagesOfViews: Readonly<Record<string, readonly [page: string, spani
   stores: ['how-to/pair-a-terminal'],
   closings: ['how-to/close-a-day'],
   clients: ['how-to/connect-a-shop'],
+  events: ['how-to/let-the-erp-know'],
   webhooks: ['how-to/monitor'],
   activity: ['how-to/check-the-audit-log'],
   people: ['how-to/people'],
@@ -52,49 +52,46 @@ export const pagesOfViews: Readonly<Record<string, readonly [page: string, spani
  * Serves the documents of docs/ below /guide, with a search, to every caller of the listener. The pages need no
  * script. The documents are read at the first request.
  */
-export function serveGuide(app: FastifyInstance): void {
+export const guidePages: FastifyPluginAsync = async (app) => {
   let guide: Guide | undefined
   const read = () => (guide ??= readGuide(`${app.publicPath}${prefix}`))
   const options = { schema: { hide: true } }
   const senders = new Map<string, TextSender>()
-  app.register(async (scope) => {
-    makePublic(scope)
-    scope.get(
-      `${prefix}/guide.css`,
-      options,
-      createTextSender('text/css; charset=utf-8', () =>
-        styles.map((file) => readFileSync(new URL(file, import.meta.url), 'utf8')).join('\n'),
-      ),
-    )
-    scope.get(`${prefix}/search`, options, (request, reply) => {
-      const { q, language } = request.query as Record<string, unknown>
-      const query = String(q ?? '').slice(0, 200)
-      const found = read().search(query)
-      const shown: Language = language === 'es' ? 'es' : 'en'
-      const page = { title: query, language: shown, html: foundHtml(found, query, shown, base()) }
-      return reply.type('text/html; charset=utf-8').send(layout(page, base(), query))
-    })
-    scope.get(`${prefix}/view/:language/:view`, options, (request, reply) => {
-      const { language, view } = request.params as { language: string; view: string }
-      const [page, spanish = page] = Object.hasOwn(pagesOfViews, view)
-        ? (pagesOfViews[view] ?? [''])
-        : ['']
-      return reply.redirect(`${base()}/${language === 'es' ? spanish : page}`)
-    })
-    for (const path of [prefix, `${prefix}/*`]) {
-      scope.get(path, options, (request, reply) => {
-        const { '*': asked = '' } = request.params as { '*'?: string }
-        const name = asked.replace(/\/$/, '').replace(/\.md$/, '')
-        const page = read().pages.get(name)
-        if (page === undefined) throw new AppError('NOT_FOUND')
-        const send =
-          senders.get(name) ??
-          createTextSender('text/html; charset=utf-8', () => layout(page, base(), ''))
-        senders.set(name, send)
-        return send(request, reply)
-      })
-    }
+  app.get(
+    `${prefix}/guide.css`,
+    options,
+    createTextSender('text/css; charset=utf-8', () =>
+      styles.map((file) => readFileSync(new URL(file, import.meta.url), 'utf8')).join('\n'),
+    ),
+  )
+  app.get(`${prefix}/search`, options, (request, reply) => {
+    const { q, language } = request.query as Record<string, unknown>
+    const query = String(q ?? '').slice(0, 200)
+    const found = read().search(query)
+    const shown: Language = language === 'es' ? 'es' : 'en'
+    const page = { title: query, language: shown, html: foundHtml(found, query, shown, base()) }
+    return reply.type('text/html; charset=utf-8').send(layout(page, base(), query))
   })
+  app.get(`${prefix}/view/:language/:view`, options, (request, reply) => {
+    const { language, view } = request.params as { language: string; view: string }
+    const [page, spanish = page] = Object.hasOwn(pagesOfViews, view)
+      ? (pagesOfViews[view] ?? [''])
+      : ['']
+    return reply.redirect(`${base()}/${language === 'es' ? spanish : page}`)
+  })
+  for (const path of [prefix, `${prefix}/*`]) {
+    app.get(path, options, (request, reply) => {
+      const { '*': asked = '' } = request.params as { '*'?: string }
+      const name = asked.replace(/\/$/, '').replace(/\.md$/, '')
+      const page = read().pages.get(name)
+      if (page === undefined) throw new AppError('NOT_FOUND')
+      const send =
+        senders.get(name) ??
+        createTextSender('text/html; charset=utf-8', () => layout(page, base(), ''))
+      senders.set(name, send)
+      return send(request, reply)
+    })
+  }
   function base(): string {
     return `${app.publicPath}${prefix}`
   }
@@ -133,7 +130,7 @@ ${html}</main>
 `
 }
 
-function foundHtml(found: readonly Found[], query: string, language: Language, base: string) {
+function foundHtml(found: readonly FoundPage[], query: string, language: Language, base: string) {
   const text = words[language]
   const items = found.map(
     ({ path, title, text: content }) =>

@@ -11,19 +11,19 @@ const root = fileURLToPath(new URL('../../docs', import.meta.url))
 export type GuidePage = { path: string; title: string; language: 'en' | 'es'; html: string }
 
 /** A part of a page that a search found. */
-export type Found = { path: string; title: string; text: string }
+export type FoundPage = { path: string; title: string; text: string }
 
 export type Guide = {
   pages: ReadonlyMap<string, GuidePage>
   /** The parts that fit best, 20 at most. */
-  search(query: string): Found[]
+  search(query: string): FoundPage[]
 }
 
 /** Reads the documents once. `base` is the address below which the guide is served, such as `/guide`. */
 export function readGuide(base: string): Guide {
   const files = globSync('**/*.md', { cwd: root })
   const pages = new Map<string, GuidePage>()
-  const index = new MiniSearch<Found & { id: string }>({
+  const index = new MiniSearch<FoundPage & { id: string }>({
     fields: ['title', 'text'],
     storeFields: ['path', 'title', 'text'],
     searchOptions: { boost: { title: 3 }, prefix: true, fuzzy: 0.15, combineWith: 'AND' },
@@ -100,7 +100,7 @@ function addressOf(file: string, href: string, base: string): string | undefined
 }
 
 /** Each section is found by itself. */
-function partsOf(path: string, title: string, source: string): (Found & { id: string })[] {
+function partsOf(path: string, title: string, source: string): (FoundPage & { id: string })[] {
   const [head = '', ...sections] = source.split(/^## /m)
   const whole = { id: path, path, title, text: plain(head.replace(/^# .*$/m, '')) }
   return [

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import helmet from 'helmet'
 import { AppError } from '../errors/app-error.ts'
 
@@ -28,7 +29,7 @@ const contentSecurityPolicy = {
   },
 }
 
-/** The same for all answers, so Helmet computes them once: some answers are made before any hook runs. */
+/** Computed once and not by @fastify/helmet, which sets them in a hook: some answers are made before any hook runs. */
 const securityHeaders = askHelmet({
   contentSecurityPolicy,
   xFrameOptions: { action: 'deny' },
@@ -39,15 +40,12 @@ const securityHeaders = askHelmet({
 const fixedHeaders = { ...securityHeaders, 'x-api-version': apiVersion }
 
 function askHelmet(options: Parameters<typeof helmet>[0]): Readonly<Record<string, string>> {
-  const headers: Record<string, string> = {}
-  const response = {
-    setHeader: (name: string, value: string) => {
-      headers[name.toLowerCase()] = value
-    },
-    removeHeader: () => {},
-  }
-  helmet(options)({} as IncomingMessage, response as unknown as ServerResponse, () => {})
-  return headers
+  const request = new IncomingMessage(new Socket())
+  const response = new ServerResponse(request)
+  helmet(options)(request, response, () => {})
+  return Object.fromEntries(
+    Object.entries(response.getHeaders()).map(([name, value]) => [name, String(value)]),
+  )
 }
 
 /** The client's own id if it is a plain one, so that its log and ours can be compared. */
@@ -62,24 +60,16 @@ export function commonHeaders(requestId: string): Record<string, string> {
 }
 
 /**
- * Sets them on all answers of the app, and `no-store` unless the route sets something else. A request without Host is
- * refused here, since Node would refuse it with an empty answer and without our headers. One with two is refused too: a proxy may take
- * the one and this service the other (RFC 9112, 3.2).
+ * Why a request with no Host, or with two, is refused: Node would refuse the first with an empty answer and without our headers; of
+ * two a proxy may take the one and this service the other (RFC 9112, 3.2).
  */
-export function installHeaders(app: FastifyInstance): void {
-  app.addHook('onRequest', (request, reply, done) => {
-    identify(reply, request.id)
-    const { headers, raw } = request
-    if (headers.host === undefined && raw.httpVersion === '1.1') {
-      done(new AppError('BAD_REQUEST', { message: 'The header Host is missing' }))
-    } else if (hasTwoHosts(raw)) {
-      done(new AppError('BAD_REQUEST', { message: 'The header Host is there more than once' }))
-    } else done()
-  })
-  app.addHook('onSend', (_request, reply, payload, done) => {
-    if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store')
-    done(null, payload)
-  })
+export function hostProblem({ headers, raw }: FastifyRequest): AppError | undefined {
+  if (headers.host === undefined && raw.httpVersion === '1.1') {
+    return new AppError('BAD_REQUEST', { message: 'The header Host is missing' })
+  }
+  return hasTwoHosts(raw)
+    ? new AppError('BAD_REQUEST', { message: 'The header Host is there more than once' })
+    : undefined
 }
 
 /** In `headers` a second Host is left out, so only the raw list shows it. */
@@ -92,7 +82,7 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   return hosts > 1
 }
 
-/** For answers that Fastify makes before any hook runs. */
-export function identify(reply: FastifyReply, requestId: string): void {
+/** Puts them on an answer. */
+export function setAnswerHeaders(reply: FastifyReply, requestId: string): void {
   reply.headers(fixedHeaders).header('x-request-id', requestId)
 }

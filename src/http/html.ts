@@ -5,14 +5,7 @@ export function wantsHtml(request: FastifyRequest): boolean {
   return /\btext\/html\b/.test(request.headers.accept ?? '')
 }
 
-const signs: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-}
-
-/** The text as it stands in HTML, between tags and in double quotes. */
+/** A text as the content of an HTML element or of an attribute in quotes. */
 export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"]/g, (sign) => signs[sign] ?? sign)
+  return text.replace(/[&<>"']/g, (character) => `&#${character.codePointAt(0)};`)
 }

@@ -1,5 +1,10 @@
 import fastJson from 'fast-json-stringify'
-import type { FastifyInstance, FastifySchemaCompiler, FastifySerializerCompiler } from 'fastify'
+import type {
+  FastifyInstance,
+  FastifySchemaCompiler,
+  FastifySerializerCompiler,
+  preValidationHookHandler,
+} from 'fastify'
 import { z } from 'zod'
 import { AppError, invalid } from '../errors/app-error.ts'
 import { detailsOf } from './field-details.ts'
@@ -9,8 +14,7 @@ export const bodyLimitBytes = 256 * 1024
 
 /**
  * Reads JSON bodies and no others. An empty one counts as none, since many clients always send the content type. It
- * refuses `__proto__` and `constructor.prototype` keys, bytes that are not UTF-8, and hostile text. The body of a request
- * to a path that does not exist is not read.
+ * refuses `__proto__` and `constructor.prototype` keys, bytes that are not UTF-8, and hostile text.
  */
 export function installJsonBody(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
@@ -42,20 +46,17 @@ export function installJsonBody(app: FastifyInstance): void {
       done(null, value)
     })
   })
+}
 
-  app.addHook('preParsing', (request, _reply, payload, done) => {
-    if (request.is404) done(new AppError('NOT_FOUND'))
-    else done(null, payload)
-  })
-  app.addHook('preValidation', (request, _reply, done) => {
-    try {
-      refuseHostileText(request.params, 'params')
-      refuseHostileText(request.query, 'query')
-    } catch (refusal) {
-      return done(refusal as Error)
-    }
-    done()
-  })
+/** The same of path and query, whether the route has a schema for them or not. */
+export const refuseHostileAddress: preValidationHookHandler = (request, _reply, done) => {
+  try {
+    refuseHostileText(request.params, 'params')
+    refuseHostileText(request.query, 'query')
+  } catch (refusal) {
+    return done(refusal as Error)
+  }
+  done()
 }
 
 /** Deeper than any of our bodies; JSON.stringify of a stored value would overflow at some 100,000. */

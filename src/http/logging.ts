@@ -1,9 +1,5 @@
-import {
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  LogController,
-} from 'fastify'
+import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import { fastifyPlugin } from 'fastify-plugin'
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
 import { Counter, Histogram, type Registry } from 'prom-client'
 import { callerAddress } from './connections.ts'
@@ -155,7 +151,7 @@ export class RequestLog extends LogController {
     request: FastifyRequest,
     reply: FastifyReply,
   ): void {
-    const isCounted = reply.failureCode !== null && reply.statusCode < 500 && !request.isLetIn
+    const isCounted = reply.failure !== null && reply.statusCode < 500 && !request.isLetIn
     if (isCounted && !error) return
     const fields = {
       req: request,
@@ -173,35 +169,38 @@ const secondsUpTo = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25]
 /** For requests that match no route: clients choose the path freely, and each one would be a series. */
 const noRoute = 'none'
 
-/** Counts the requests of a listener by route and status, and the refusals by their code. Call it before routes are added. */
-export function observeRequests(app: FastifyInstance, registry: Registry): void {
-  const registers = [registry]
-  const requests = new Counter({
-    name: 'tillbridge_http_requests_total',
-    help: 'Requests by route and status; status "gone": the client disconnected before the answer',
-    labelNames: ['method', 'route', 'status'],
-    registers,
-  })
-  const seconds = new Histogram({
-    name: 'tillbridge_http_request_duration_seconds',
-    help: 'Time to the end of the answer; without streams and long-polls, which wait on purpose',
-    labelNames: ['method', 'route'],
-    buckets: secondsUpTo,
-    registers,
-  })
-  const failures = new Counter({
-    name: 'tillbridge_http_errors_total',
-    help: 'Error answers by route and code',
-    labelNames: ['method', 'route', 'code'],
-    registers,
-  })
-  app.onRequestEnd((request, reply, isGone) => {
-    const labels = { method: request.method, route: request.routeOptions.url ?? noRoute }
-    requests.inc({ ...labels, status: isGone ? 'gone' : String(reply.raw.statusCode) })
-    if (reply.failureCode !== null) failures.inc({ ...labels, code: reply.failureCode })
-    if (!isGone && !waits(request, reply)) seconds.observe(labels, reply.elapsedTime / 1000)
-  })
-}
+/** Counts the requests of a listener by route and status, and the refusals by their code. */
+export const requestMetrics = fastifyPlugin<{ registry: Registry }>(
+  async (app, { registry }) => {
+    const registers = [registry]
+    const requests = new Counter({
+      name: 'tillbridge_http_requests_total',
+      help: 'Requests by route and status; status "gone": the client disconnected before the answer',
+      labelNames: ['method', 'route', 'status'],
+      registers,
+    })
+    const seconds = new Histogram({
+      name: 'tillbridge_http_request_duration_seconds',
+      help: 'Time to the end of the answer; without streams and long-polls, which wait on purpose',
+      labelNames: ['method', 'route'],
+      buckets: secondsUpTo,
+      registers,
+    })
+    const failures = new Counter({
+      name: 'tillbridge_http_errors_total',
+      help: 'Error answers by route and code',
+      labelNames: ['method', 'route', 'code'],
+      registers,
+    })
+    app.onRequestEnd((request, reply, isGone) => {
+      const labels = { method: request.method, route: request.routeOptions.url ?? noRoute }
+      requests.inc({ ...labels, status: isGone ? 'gone' : String(reply.raw.statusCode) })
+      if (reply.failure) failures.inc({ ...labels, code: reply.failure.code })
+      if (!isGone && !waits(request, reply)) seconds.observe(labels, reply.elapsedTime / 1000)
+    })
+  },
+  { name: 'request-metrics' },
+)
 
 function waits({ query }: FastifyRequest, reply: FastifyReply): boolean {
   const isStream = String(reply.raw.getHeader('content-type')).startsWith('text/event-stream')

@@ -85,15 +85,23 @@ function rename(value: Json, names: ReadonlyMap<string, string>): Json {
   })
 }
 
+/** Answers of a running service, by operation and status, such as `listOrders 200`. */
+export type AnswerExamples = Readonly<Record<string, unknown>>
+
 /** By operation: makes an answer for each code, by status. Only a request for the document needs them. */
 export type ErrorExamples = Map<string, () => Record<string, Record<string, unknown>>>
 
 /**
- * Puts into each error answer what the service really sends with that status, and writes examples of parameters in the
+ * Puts into each error answer what the service really sends with that status, and into others an answer of a running service.
+ * Writes examples of parameters in the
  * form of JSON Schema. Tools take the other form for an initial value, and would send a request about another client's
  * order.
  */
-export function withExamples(document: JsonObject, errors: ErrorExamples): JsonObject {
+export function withExamples(
+  document: JsonObject,
+  errors: ErrorExamples,
+  answers: AnswerExamples,
+): JsonObject {
   for (const operation of operationsOf(document)) {
     for (const parameter of (operation.parameters ?? []) as JsonObject[]) {
       const { example, ...schema } = parameter.schema as JsonObject
@@ -103,6 +111,8 @@ export function withExamples(document: JsonObject, errors: ErrorExamples): JsonO
     for (const [status, answer] of Object.entries((operation.responses ?? {}) as JsonObject)) {
       const { content } = answer as { content?: Record<string, JsonObject> }
       const json = content?.['application/json']
+      const success = answers[`${operation.operationId} ${status}`]
+      if (json && success !== undefined) json.example = success as Json
       const examples = Object.entries(byStatus[status] ?? {})
       if (!json || examples.length === 0) continue
       json.examples = Object.fromEntries(

@@ -1,7 +1,7 @@
 import type { RouteOptions } from 'fastify'
 import { z } from 'zod'
-import { AppError, type ErrorCode, errorCatalogue } from '../errors/app-error.ts'
-import type { AccessClass } from './access-classes.ts'
+import { AppError, type ErrorCode, errorCatalogue, retryMeanings } from '../errors/app-error.ts'
+import type { Audience } from './audiences.ts'
 import {
   answerFor,
   ErrorBody,
@@ -24,14 +24,14 @@ const always: readonly ErrorCode[] = [
 const ErrorPage = z.string().describe('The same, for a person in a browser')
 
 /** The flow control API limits failed tries only. */
-function codesOfAccess(access: AccessClass, style: ErrorStyle): readonly ErrorCode[] {
-  if (access === 'public') return style === 'coded' ? ['RATE_LIMITED'] : []
-  return access === 'client'
+function codesOfAudience(audience: Audience, style: ErrorStyle): readonly ErrorCode[] {
+  if (audience === 'public') return style === 'coded' ? ['RATE_LIMITED'] : []
+  return audience === 'client'
     ? ['UNAUTHORIZED', 'FORBIDDEN', 'NOT_FOUND', 'RATE_LIMITED']
     : ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED']
 }
 
-/** The error answers of a route by status: from its access class, its schemas and the codes in its `config.errors`. */
+/** The error answers of a route by status: from its audience, its schemas and the codes in its `config.errors`. */
 export function errorResponses(route: RouteOptions, style: ErrorStyle): Record<number, Response> {
   const byStatus = new Map<number, ErrorCode[]>()
   for (const code of codesOf(route, style)) {
@@ -59,28 +59,57 @@ export function exampleErrors(
 ): Record<string, Record<string, unknown>> {
   const byStatus: Record<string, Record<string, unknown>> = {}
   const own = Object.keys((route.schema?.response ?? {}) as object)
-  for (const code of codesOf(route, style)) {
+  for (const failure of failuresOf(route, style)) {
+    const { code } = failure
     // The route has its own description of this status.
     if (own.includes(String(statusOf(code, style)))) continue
-    const failure = new AppError(
-      code,
-      code === 'VALIDATION_ERROR' ? { details: exampleDetails } : {},
-    )
     const { status, body } = answerFor(failure, {
       style,
       requestId: 'bb56a2f1-6aae-46ac-982e-9dcd3581d08e',
       money: route.config?.money,
     })
-    byStatus[status] = { ...byStatus[status], [code]: body }
+    const before = byStatus[status] ?? {}
+    byStatus[status] = { ...before, [nameOf(code, before)]: body }
   }
   return byStatus
+}
+
+/** A code that a route answers in several ways has a number from the second on. */
+function nameOf(code: ErrorCode, before: Record<string, unknown>): string {
+  const count = Object.keys(before).filter((name) => name.split(' ')[0] === code).length
+  return count === 0 ? code : `${code} ${count + 1}`
+}
+
+/** The errors of a route: those that it names itself, and one for each other code. */
+function failuresOf(route: RouteOptions, style: ErrorStyle): AppError[] {
+  const { errors = [] } = route.config ?? {}
+  const own = errors.filter((error) => error instanceof AppError)
+  const named = new Set(own.map(({ code }) => code))
+  const codes = commonCodes(route, style)
+  for (const error of errors) {
+    if (!(error instanceof AppError) && !named.has(error)) codes.add(error)
+  }
+  return [...[...codes].map(exampleOf), ...own]
+}
+
+function exampleOf(code: ErrorCode): AppError {
+  return new AppError(code, code === 'VALIDATION_ERROR' ? { details: exampleDetails } : {})
 }
 
 const exampleDetails = [{ path: 'client', message: 'must not begin or end with a space' }]
 
 function codesOf(route: RouteOptions, style: ErrorStyle): Set<ErrorCode> {
-  const { access = 'public', errors = [] } = route.config ?? {}
-  const codes = new Set([...always, ...codesOfAccess(access, style)])
+  const codes = commonCodes(route, style)
+  for (const error of route.config?.errors ?? []) {
+    codes.add(error instanceof AppError ? error.code : error)
+  }
+  return codes
+}
+
+/** The codes of every route of this audience and kind. */
+function commonCodes(route: RouteOptions, style: ErrorStyle): Set<ErrorCode> {
+  const { audience = 'public' } = route.config ?? {}
+  const codes = new Set([...always, ...codesOfAudience(audience, style)])
   if (route.schema?.params) codes.add('NOT_FOUND')
   if (route.config?.signsIn) codes.add('UNKNOWN_HOST')
   // A body is read, and refused, also where none is expected.
@@ -88,7 +117,6 @@ function codesOf(route: RouteOptions, style: ErrorStyle): Set<ErrorCode> {
     codes.add('REQUEST_TIMEOUT').add('PAYLOAD_TOO_LARGE').add('UNSUPPORTED_MEDIA_TYPE')
     if (!route.config?.mayComeLate) codes.add('CALLER_GONE')
   }
-  for (const code of errors) codes.add(code)
   return codes
 }
 
@@ -108,10 +136,15 @@ function schemaOf(codes: readonly ErrorCode[], style: ErrorStyle): z.ZodType {
   return codes.length === 1 && codes[0] === 'VALIDATION_ERROR' ? ValidationErrorBody : ErrorBody
 }
 
-/** The closed list of codes, as a table for the description of the API. */
+/** What `retry` says, and the closed list of codes as a table, for the description of the API. */
 export function catalogueTable(): string {
   const rows = Object.entries(errorCatalogue).map(
-    ([code, { status, text, action }]) => `| \`${code}\` | ${status} | ${text} | ${action} |`,
+    ([code, { status, retry, text, action }]) =>
+      `| \`${code}\` | ${status} | \`${retry}\` | ${text} | ${action} |`,
   )
-  return ['| Code | Status | Meaning | What to do |', '|---|---|---|---|', ...rows].join('\n')
+  const head = ['| Code | Status | `retry` | Meaning | What to do |', '|---|---|---|---|---|']
+  const meanings = Object.entries(retryMeanings).map(
+    ([retry, meaning]) => `- \`retry: ${retry}\`: ${meaning}`,
+  )
+  return [...meanings, '', ...head, ...rows].join('\n')
 }

@@ -134,6 +134,14 @@ type Bundling = {
   parts: Map<string, string>
 }
 
+/** Names inside `export { … }`: `a as b` is the local name and that of the export. */
+function namesOffered(given: string, of: string): string[] {
+  return given.split(',').flatMap((one) => {
+    const [local = '', name = local] = one.trim().split(' as ')
+    return local === '' ? [] : [`${name}: ${of}${local}`]
+  })
+}
+
 function bundleModules({ entry, read, language, script, parts }: Bundling): string {
   const begun = new Map<string, string>()
   const laterOnes: { path: string; hole: string }[] = []
@@ -158,12 +166,8 @@ function bundleModules({ entry, read, language, script, parts }: Bundling): stri
       const source = need(at(from))
       return wanted === undefined ? '' : `const {${wanted.replace(/ as /g, ': ')}} = ${source}\n`
     }
-    /** Names inside `export { … }`: `a as b` is the local name and that of the export. */
     const offer = (given: string, of = '') => {
-      for (const one of given.split(',')) {
-        const [local = '', name = local] = one.trim().split(' as ')
-        if (local !== '') exported.push(`${name}: ${of}${local}`)
-      }
+      exported.push(...namesOffered(given, of))
       return '\n'
     }
     const body = read(path)

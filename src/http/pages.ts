@@ -3,9 +3,8 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import fastifyStatic from '@fastify/static'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
-import { makePublic } from './access-classes.ts'
 import { createTextSender, type TextSender } from './cached-text.ts'
 import { wantsHtml } from './html.ts'
 import {
@@ -70,54 +69,52 @@ export const commonFolders: readonly Folder[] = [shared, templates, vendor, pack
  *
  * The content security policy is that of all answers: scripts and styles in files of their own.
  */
-export function servePages(app: FastifyInstance, folder: Folder): void {
+export const pages: FastifyPluginAsync<{ folder: Folder }> = async (app, { folder }) => {
   const { prefix } = folder
   let bundle: PageBundle | undefined
   const bundled = () => (bundle ??= bundlePage(folder, commonFolders, app.publicPath))
-  app.register(async (scope) => {
-    await serveFiles(scope, folder)
-    const options = { schema: { hide: true } }
-    const pages = new Map(
-      pageLanguages.map((language) => [
-        language,
-        createTextSender('text/html; charset=utf-8', () => bundled().html[language], [
-          'accept-language',
-          'cookie',
-        ]),
+  await serveFiles(app, folder)
+  const options = { schema: { hide: true } }
+  const pages = new Map(
+    pageLanguages.map((language) => [
+      language,
+      createTextSender('text/html; charset=utf-8', () => bundled().html[language], [
+        'accept-language',
+        'cookie',
       ]),
-    )
-    for (const path of [prefix, `${prefix}/`, `${prefix}/index.html`]) {
-      scope.get(path, options, (request, reply) => pages.get(languageOf(request))?.(request, reply))
-    }
-    const parts = new Map<string, TextSender>()
-    scope.get(`${prefix}/page.js`, options, (request, reply) => {
-      const { part } = request.query as Record<string, unknown>
-      const name = String(part ?? pageLanguages[0])
-      const text = bundled().scripts.get(name)
-      if (text === undefined) throw new AppError('NOT_FOUND')
-      const send = parts.get(name) ?? createTextSender('text/javascript; charset=utf-8', () => text)
-      parts.set(name, send)
-      return send(request, reply)
-    })
-    scope.get(
-      `${prefix}/page.css`,
-      options,
-      createTextSender('text/css; charset=utf-8', () => bundled().style),
-    )
+    ]),
+  )
+  for (const path of [prefix, `${prefix}/`, `${prefix}/index.html`]) {
+    app.get(path, options, (request, reply) => pages.get(languageOf(request))?.(request, reply))
+  }
+  const parts = new Map<string, TextSender>()
+  app.get(`${prefix}/page.js`, options, (request, reply) => {
+    const { part } = request.query as Record<string, unknown>
+    const name = String(part ?? pageLanguages[0])
+    const text = bundled().scripts.get(name)
+    if (text === undefined) throw new AppError('NOT_FOUND')
+    const send = parts.get(name) ?? createTextSender('text/javascript; charset=utf-8', () => text)
+    parts.set(name, send)
+    return send(request, reply)
   })
+  app.get(
+    `${prefix}/page.css`,
+    options,
+    createTextSender('text/css; charset=utf-8', () => bundled().style),
+  )
 }
 
 /** The language that the user chose on the page, else the first one that the browser asks for. */
-function languageOf({ headers }: FastifyRequest): PageLanguage {
-  const chosen = /(?:^|; )tillbridge\.language=(es|en)(?:;|$)/.exec(headers.cookie ?? '')?.[1]
-  if (chosen !== undefined) return chosen as PageLanguage
+function languageOf({ headers, cookies }: FastifyRequest): PageLanguage {
+  const { 'tillbridge.language': asked } = cookies
+  const chosen = pageLanguages.find((language) => language === asked)
+  if (chosen) return chosen
   return headers['accept-language']?.toLowerCase().startsWith('en') ? 'en' : 'es'
 }
 
 /** Redirects browsers that open the bare address to the page at `path`. Programs get 404. */
-export function leadBrowsersTo(app: FastifyInstance, path: string): void {
-  const options = { schema: { hide: true }, config: { access: 'public' } } as const
-  app.get('/', options, async (request, reply) => {
+export const startPage: FastifyPluginAsync<{ path: string }> = async (app, { path }) => {
+  app.get('/', { schema: { hide: true } }, async (request, reply) => {
     reply.header('vary', 'accept')
     if (!wantsHtml(request)) throw new AppError('NOT_FOUND')
     return reply.redirect(`${app.publicPath}${path}`, 302)
@@ -125,17 +122,14 @@ export function leadBrowsersTo(app: FastifyInstance, path: string): void {
 }
 
 /** Serves under `/shared` the files that the pages of both listeners use. */
-export function serveSharedParts(app: FastifyInstance): void {
-  app.register(async (scope) => {
-    await serveFiles(scope, shared)
-    const read = () => readFileSync(join(vendor.root, chartScript), 'utf8')
-    const send = createTextSender('text/javascript; charset=utf-8', read)
-    scope.get(`${vendor.prefix}/${chartScript}`, { schema: { hide: true } }, send)
-  })
+export const sharedParts: FastifyPluginAsync = async (app) => {
+  await serveFiles(app, shared)
+  const read = () => readFileSync(join(vendor.root, chartScript), 'utf8')
+  const send = createTextSender('text/javascript; charset=utf-8', read)
+  app.get(`${vendor.prefix}/${chartScript}`, { schema: { hide: true } }, send)
 }
 
 async function serveFiles(scope: FastifyInstance, { root, prefix }: Folder): Promise<void> {
-  makePublic(scope)
   await scope.register(fastifyStatic, {
     root,
     prefix: `${prefix}/`,

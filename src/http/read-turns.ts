@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http'
-import type { FastifyInstance, FastifyRequest, onSendHookHandler } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
 
 /** How many reads of lists and figures may run, and how many may wait for that. */
@@ -14,8 +13,6 @@ const defaults: ReadLimits = {
   waiting: { perOwner: 100, total: 1_000 },
 }
 const retryAfterSeconds = 2
-/** A client that reads nothing of its answer for so long is cut, since its turn delays all others. */
-const defaultStalledMs = 30_000
 
 type Waiter = { begin: () => void }
 /** What an owner has running, and what waits for it, in order of arrival. */
@@ -110,36 +107,4 @@ export function createReadTurns(limits: ReadLimits = defaults): ReadTurns {
       return turn.promise
     },
   }
-}
-
-/**
- * The routes with `config.compressed`, which return lists, figures and files, run in turns of those who ask. Call it before the
- * routes are added.
- */
-export function readInTurns(
-  app: FastifyInstance,
-  ownerOf: (request: FastifyRequest) => string,
-  limits?: ReadLimits,
-  stalledMs = defaultStalledMs,
-): void {
-  const turns = createReadTurns(limits)
-  app.addHook('onRoute', (route) => {
-    if (!route.config?.compressed || route.config.access === 'public') return
-    const { handler, onSend = [] } = route
-    const limitStall: onSendHookHandler = (request, _reply, payload, done) => {
-      // An injected request has no connection. The next request of a connection has no such limit.
-      request.socket.setTimeout?.(stalledMs)
-      done(null, payload)
-    }
-    route.onSend = [onSend, limitStall].flat()
-    route.handler = async function (request, reply) {
-      const endTurn = await turns.take(ownerOf(request), reply.raw)
-      try {
-        // A file is awaited to its end here: its reply is.
-        return await handler.call(this, request, reply)
-      } finally {
-        endTurn()
-      }
-    }
-  })
 }

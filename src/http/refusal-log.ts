@@ -4,8 +4,8 @@ import type { FastifyBaseLogger } from 'fastify'
 export type RefusalLog = {
   /** `write` is called for the first request of a cause in a minute. The others of this minute are counted in one line at its end. */
   note(cause: string, write: (text: string) => void): void
-  /** Writes what is counted now. */
-  flush(): void
+  /** Writes what is counted now, and from then on every line. */
+  end(): void
 }
 
 const minuteMs = 60_000
@@ -14,6 +14,7 @@ const minuteMs = 60_000
 export function createRefusalLog(log: () => FastifyBaseLogger): RefusalLog {
   const counts = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
+  let hasEnded = false
 
   const writeCounts = () => {
     for (const [cause, count] of counts) {
@@ -32,6 +33,7 @@ export function createRefusalLog(log: () => FastifyBaseLogger): RefusalLog {
 
   return {
     note(cause, write) {
+      if (hasEnded) return write('request of an unknown caller refused')
       const count = counts.get(cause)
       if (count !== undefined) {
         counts.set(cause, count + 1)
@@ -41,11 +43,10 @@ export function createRefusalLog(log: () => FastifyBaseLogger): RefusalLog {
       write('request of an unknown caller refused; further ones are counted for a minute')
       timer ??= setTimeout(tick, minuteMs).unref()
     },
-    flush() {
+    end() {
+      hasEnded = true
       clearTimeout(timer)
-      timer = undefined
       writeCounts()
-      counts.clear()
     },
   }
 }

@@ -20,6 +20,29 @@ type LeaderDeps = {
   log: { warn(fields: object, message: string): void }
   /** 7 s when absent; for tests. */
   leaseMs?: number
+  /** A leader that was found gone before: the wait for its last proof began then. */
+  gone?: Promise<GoneLeader | undefined>
+}
+
+/** The token of a leader whose connection had ended at this time, by performance.now(). */
+export type GoneLeader = { token: number; atMs: number }
+
+/**
+ * Looks, early in the start of a process, whether the last leader is gone: its last proof ends while the rest is loaded. It takes
+ * nothing.
+ */
+export async function findGoneLeader(
+  database: Pick<Database, 'engine' | 'openSession'>,
+): Promise<GoneLeader | undefined> {
+  if (database.engine === 'pglite') return undefined
+  const session = await database.openSession()
+  try {
+    const found = await findOwner(session.db, leaderLease)
+    if (!found || found.isReleased || !(await session.tryLock(found.token))) return undefined
+    return { token: found.token, atMs: performance.now() }
+  } finally {
+    await session.close()
+  }
 }
 
 /** The period in which this process leads. */
@@ -52,6 +75,7 @@ const defaultLeaseMs = 7_000
 const checkMs = 1_000
 /** A proof of the lease is valid for that long, and a leader that follows another one waits for it. */
 const longestProofMs = 500
+const name = leaderLease
 /** Makes the other processes check at once. */
 const channel = 'tillbridge_leader'
 
@@ -81,131 +105,156 @@ type Leading = { own: Own; term: Term; beginsMs: number; untilMs: number }
  */
 export function createLeader(deps: LeaderDeps): Leader {
   const followers = new Set<(term: Term) => void>()
-  const follow: Leader['follow'] = (onBegin) => {
-    // A separate function, because two listeners may be the same.
-    const own = (term: Term) => onBegin(term)
-    followers.add(own)
-    const running = leader.current()
-    if (running) queueMicrotask(() => followers.has(own) && own(running))
-    return () => void followers.delete(own)
-  }
   const begun = (term: Term) => {
     for (const own of followers) own(term)
   }
-  const leader = {
-    ...(deps.database.engine === 'pglite' ? leadAlone(deps, begun) : leadByLease(deps, begun)),
-    follow,
+  const leading =
+    deps.database.engine === 'pglite' ? leadAlone(deps, begun) : new LeaseLeader(deps, begun)
+  return {
+    start: () => leading.start(),
+    current: () => leading.current(),
+    stop: () => leading.stop(),
+    follow(onBegin) {
+      // A separate function, because two listeners may be the same.
+      const own = (term: Term) => onBegin(term)
+      followers.add(own)
+      const running = leading.current()
+      if (running) queueMicrotask(() => followers.has(own) && own(running))
+      return () => void followers.delete(own)
+    },
   }
-  return leader
 }
 
-function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Leader, 'follow'> {
-  const { processId: owner, leaseMs = defaultLeaseMs } = deps
-  const name = leaderLease
-  const proofMs = Math.min(longestProofMs, leaseMs / 5)
-  let session: Session | undefined
-  let leading: Leading | undefined
-  let beginning: NodeJS.Timeout | undefined
-  let timer: NodeJS.Timeout | undefined
-  let listening: Promise<() => Promise<void>> | undefined
-  let stopped = false
+/** Leads by a lease in the table of leases, with the lock of a connection. */
+class LeaseLeader implements Omit<Leader, 'follow'> {
+  readonly #deps: LeaderDeps
+  readonly #onBegin: (term: Term) => void
+  readonly #owner: string
+  readonly #leaseMs: number
+  readonly #proofMs: number
+  #session: Session | undefined
+  #leading: Leading | undefined
+  #beginning: NodeJS.Timeout | undefined
+  #timer: NodeJS.Timeout | undefined
+  #listening: Promise<() => Promise<void>> | undefined
+  #isStopped = false
   /** The token of the lease that the latest check gave us, even if no term began. */
-  let ours: number | undefined
-  let checking: Promise<void> | undefined
+  #ours: number | undefined
+  #checking: Promise<void> | undefined
   /** The last seen mark of another process's lease, and since when. */
-  let seen = { mark: '', sinceMs: 0 }
+  #seen = { mark: '', sinceMs: 0 }
 
-  const end = (reason: string) => {
-    if (!leading) return
-    clearTimeout(beginning)
-    leading.own.end.abort(new Error(reason))
-    leading = undefined
+  constructor(deps: LeaderDeps, onBegin: (term: Term) => void) {
+    const { processId, leaseMs = defaultLeaseMs } = deps
+    this.#deps = deps
+    this.#onBegin = onBegin
+    this.#owner = processId
+    this.#leaseMs = leaseMs
+    this.#proofMs = Math.min(longestProofMs, leaseMs / 5)
   }
 
-  const verify = async (own: Own): Promise<boolean> => {
-    const askedMs = performance.now()
-    const isProven = await isLeaseOf(own.session.db, { name, owner, token: own.token })
-    if (isProven) own.provenMs = Math.max(own.provenMs, askedMs)
-    else if (leading?.own === own) end('the leader lease was lost')
-    return isProven
+  async start(): Promise<void> {
+    if (this.#timer || this.#isStopped) return
+    this.#timer = setInterval(
+      () => this.#isDue() && this.#tick(),
+      Math.min(checkMs, this.#leaseMs / 3),
+    )
+    this.#tick()
+    // The answer of a running check may be older than the notification.
+    const checkAgain = () =>
+      void Promise.resolve(this.#checking).then(() => this.#leading || this.#tick())
+    this.#listening = this.#deps.database.listen(channel, checkAgain)
+    await this.#listening
   }
-  /** One check proves the lease for all senders. */
-  const prove = (own: Own): Promise<boolean> => {
-    own.proving ??= verify(own)
-      .catch((error: unknown) => {
-        deps.log.warn({ err: error, lease: name }, 'leader lease not verified')
-        return false
-      })
+
+  current(): Term | undefined {
+    const leading = this.#leading
+    if (!leading) return undefined
+    if (performance.now() >= leading.untilMs) {
+      // The machine slept. The lease is ours again at once, unless another process took it.
+      this.#end('the leader lease expired')
+      this.#tick()
+      return undefined
+    }
+    return performance.now() >= leading.beginsMs ? leading.term : undefined
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    clearInterval(this.#timer)
+    await (await this.#listening)?.()
+    await this.#checking
+    this.#end('the work was stopped')
+    await this.#session?.close()
+    if (this.#ours === undefined) return
+    const token = this.#ours
+    this.#ours = undefined
+    try {
+      await releaseLease(this.#deps.database.db, { name, owner: this.#owner, token })
+      this.#deps.database.announce(channel, '')
+    } catch (error) {
+      this.#deps.log.warn({ err: error, lease: name }, 'leader lease not released; it expires')
+    }
+  }
+
+  #isDue(): boolean {
+    const { untilMs } = this.#leading ?? { untilMs: 0 }
+    return performance.now() >= untilMs - (2 * this.#leaseMs) / 3
+  }
+
+  #tick(): void {
+    // `holds` notices a lost lease inside a transaction, which the next check is no part of.
+    this.#checking ??= outsideTransaction(() => this.#check())
+      .catch((error: unknown) =>
+        this.#deps.log.warn({ err: error, lease: name }, 'leader lease not renewed'),
+      )
       .finally(() => {
-        own.proving = undefined
+        const isOver = this.#leading && performance.now() >= this.#leading.untilMs
+        if (isOver) this.#end('leader lease not renewed')
+        this.#checking = undefined
       })
-    return own.proving
-  }
-  const permitOf =
-    (own: Own): SendPermit =>
-    async () => {
-      const isFresh = performance.now() - own.provenMs < proofMs / 2
-      if (!isFresh && !(await prove(own))) return undefined
-      return () => !own.end.signal.aborted && performance.now() - own.provenMs < proofMs
-    }
-
-  const termOf = (own: Own): Term => ({
-    signal: own.end.signal,
-    sending: async (work) => {
-      const permit = permitOf(own)
-      const refreshing = setInterval(() => void permit(), proofMs / 4)
-      try {
-        return await work(permit)
-      } finally {
-        clearInterval(refreshing)
-      }
-    },
-    holds: async (trx) => {
-      const isHeld = await keepLease(trx, { name, owner, token: own.token })
-      // A running sender need not wait for the next renewal to notice the loss.
-      if (!isHeld && leading?.own === own) {
-        end('the leader lease was lost')
-        tick()
-      }
-      return isHeld
-    },
-    proof: () => (own.end.signal.aborted ? undefined : { name, owner, token: own.token }),
-  })
-
-  const begin = (on: Session, token: number, askedMs: number, waitMs: number) => {
-    const own: Own = {
-      ...{ session: on, token, provenMs: askedMs, proving: undefined },
-      end: new AbortController(),
-    }
-    const term = termOf(own)
-    const beginsMs = performance.now() + waitMs
-    leading = { own, term, beginsMs, untilMs: askedMs + leaseMs }
-    if (waitMs === 0) onBegin(term)
-    else beginning = setTimeout(() => onBegin(term), waitMs + 1)
   }
 
-  const renew = async (before: Leading) => {
-    const askedMs = performance.now()
-    const lease = { name, owner, token: before.own.token }
-    const times = { now: deps.now(), lengthMs: leaseMs }
-    const isRenewed = await renewLease(before.own.session.db, lease, times)
-    ours = isRenewed ? lease.token : undefined
-    if (leading !== before) return
-    // Another process may have led in between.
-    if (!isRenewed) return end('the leader lease was lost')
-    before.untilMs = askedMs + leaseMs
-    // A check that was requested later may have been answered earlier.
-    before.own.provenMs = Math.max(before.own.provenMs, askedMs)
+  async #check(): Promise<void> {
+    if (this.#leading) await this.#renew(this.#leading)
+    if (this.#leading || this.#isStopped) return
+    if (!this.#session || this.#session.lost.aborted) this.#session = await this.#openSession()
+    await this.#take(this.#session)
   }
 
-  const openSession = async (): Promise<Session> => {
-    const opened = await deps.database.openSession()
+  async #openSession(): Promise<Session> {
+    const opened = await this.#deps.database.openSession()
     opened.lost.addEventListener('abort', () => {
-      if (leading?.own.session !== opened) return
-      end('the connection of the leader was lost')
-      if (!stopped) tick()
+      if (this.#leading?.own.session !== opened) return
+      this.#end('the connection of the leader was lost')
+      if (!this.#isStopped) this.#tick()
     })
     return opened
+  }
+
+  /** How long a proof of the former leader may still be valid. */
+  #proofLeftMs(found: GoneLeader | undefined, gone: number | undefined): number {
+    if (gone === undefined || found?.token !== gone) return this.#proofMs
+    return Math.max(0, this.#proofMs - (performance.now() - found.atMs))
+  }
+
+  async #take(on: Session): Promise<void> {
+    // Before the check below, since both try the same lock.
+    const foundGone = await this.#deps.gone
+    const { isAlive, gone } = await this.#findLeader(on)
+    if (isAlive) return
+    const owner = this.#owner
+    const askedMs = performance.now()
+    const taken = await takeLease(this.#deps.database, {
+      ...{ name, owner, now: this.#deps.now(), lengthMs: this.#leaseMs, lock: on.tryLock },
+      isGone: (before) => before.owner === owner || before.token === gone,
+      alsoWrite: async (trx, before) => {
+        if (before.token === gone) await releasePollLeases(trx, before.owner)
+      },
+    })
+    this.#ours = taken?.token
+    if (!taken || this.#isStopped || on.lost.aborted) return
+    this.#begin(on, taken.token, askedMs, taken.isFree ? 0 : this.#proofLeftMs(foundGone, gone))
   }
 
   /**
@@ -213,88 +262,119 @@ function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Lead
    * end a healthy lead. It takes no lock of a row, so that waiting processes delay no other. `gone` is the token of a leader
    * whose connection has ended.
    */
-  const findLeader = async (on: Session): Promise<{ isAlive: boolean; gone?: number }> => {
+  async #findLeader(on: Session): Promise<{ isAlive: boolean; gone?: number }> {
     const found = await findOwner(on.db, name)
-    if (!found || found.isReleased || found.owner === owner) return { isAlive: false }
+    if (!found || found.isReleased || found.owner === this.#owner) return { isAlive: false }
     if (await on.tryLock(found.token)) {
       await on.unlock(found.token)
       return { isAlive: false, gone: found.token }
     }
-    if (found.mark !== seen.mark) seen = { mark: found.mark, sinceMs: performance.now() }
-    return { isAlive: performance.now() - seen.sinceMs < leaseMs / 2 }
+    if (found.mark !== this.#seen.mark) {
+      this.#seen = { mark: found.mark, sinceMs: performance.now() }
+    }
+    return { isAlive: performance.now() - this.#seen.sinceMs < this.#leaseMs / 2 }
   }
 
-  const take = async (on: Session) => {
-    const { isAlive, gone } = await findLeader(on)
-    if (isAlive) return
+  #begin(on: Session, token: number, askedMs: number, waitMs: number): void {
+    const own: Own = {
+      ...{ session: on, token, provenMs: askedMs, proving: undefined },
+      end: new AbortController(),
+    }
+    const term = this.#termOf(own)
+    const beginsMs = performance.now() + waitMs
+    this.#leading = { own, term, beginsMs, untilMs: askedMs + this.#leaseMs }
+    if (waitMs === 0) this.#onBegin(term)
+    else this.#beginning = setTimeout(() => this.#onBegin(term), waitMs + 1)
+  }
+
+  async #renew(before: Leading): Promise<void> {
     const askedMs = performance.now()
-    const taken = await takeLease(deps.database, {
-      ...{ name, owner, now: deps.now(), lengthMs: leaseMs, lock: on.tryLock },
-      isGone: (before) => before.owner === owner || before.token === gone,
-      alsoWrite: async (trx, before) => {
-        if (before.token === gone) await releasePollLeases(trx, before.owner)
+    const lease = { name, owner: this.#owner, token: before.own.token }
+    const times = { now: this.#deps.now(), lengthMs: this.#leaseMs }
+    const isRenewed = await renewLease(before.own.session.db, lease, times)
+    this.#ours = isRenewed ? lease.token : undefined
+    if (this.#leading !== before) return
+    // Another process may have led in between.
+    if (!isRenewed) return this.#end('the leader lease was lost')
+    before.untilMs = askedMs + this.#leaseMs
+    // A check that was requested later may have been answered earlier.
+    before.own.provenMs = Math.max(before.own.provenMs, askedMs)
+  }
+
+  #end(reason: string): void {
+    if (!this.#leading) return
+    clearTimeout(this.#beginning)
+    this.#leading.own.end.abort(new Error(reason))
+    this.#leading = undefined
+  }
+
+  #termOf(own: Own): Term {
+    const { signal } = own.end
+    const lease = { name, owner: this.#owner, token: own.token }
+    return {
+      signal,
+      proof: () => (signal.aborted ? undefined : lease),
+      holds: async (trx) => {
+        const isHeld = await keepLease(trx, lease)
+        // A running sender need not wait for the next renewal to notice the loss.
+        if (!isHeld && this.#leading?.own === own) {
+          this.#end('the leader lease was lost')
+          this.#tick()
+        }
+        return isHeld
       },
-    })
-    ours = taken?.token
-    if (!taken || stopped || on.lost.aborted) return
-    begin(on, taken.token, askedMs, taken.isFree ? 0 : proofMs)
+      sending: sendingWith(() => this.#permit(own), this.#proofMs / 4),
+    }
   }
 
-  const once = async () => {
-    if (leading) await renew(leading)
-    if (leading || stopped) return
-    if (!session || session.lost.aborted) session = await openSession()
-    await take(session)
+  async #permit(own: Own): Promise<(() => boolean) | undefined> {
+    const isFresh = performance.now() - own.provenMs < this.#proofMs / 2
+    if (!isFresh && !(await this.#prove(own))) return undefined
+    return () => !own.end.signal.aborted && performance.now() - own.provenMs < this.#proofMs
   }
 
-  const tick = () => {
-    // `holds` notices a lost lease inside a transaction, which the next check is no part of.
-    checking ??= outsideTransaction(once)
-      .catch((error: unknown) =>
-        deps.log.warn({ err: error, lease: name }, 'leader lease not renewed'),
-      )
-      .finally(() => {
-        if (leading && performance.now() >= leading.untilMs) end('leader lease not renewed')
-        checking = undefined
+  /** One check proves the lease for all senders. */
+  #prove(own: Own): Promise<boolean> {
+    own.proving ??= this.#verify(own)
+      .catch((error: unknown) => {
+        this.#deps.log.warn({ err: error, lease: name }, 'leader lease not verified')
+        return false
       })
+      .finally(() => {
+        own.proving = undefined
+      })
+    return own.proving
   }
 
-  return {
-    start: async () => {
-      if (timer || stopped) return
-      const isDue = () => !leading || performance.now() >= leading.untilMs - (2 * leaseMs) / 3
-      timer = setInterval(() => isDue() && tick(), Math.min(checkMs, leaseMs / 3))
-      tick()
-      // The answer of a running check may be older than the notification.
-      const checkAgain = () => void Promise.resolve(checking).then(() => leading || tick())
-      listening = deps.database.listen(channel, checkAgain)
-      await listening
-    },
-    current: () => {
-      if (leading && performance.now() >= leading.untilMs) {
-        // The machine slept. The lease is ours again at once, unless another process took it.
-        end('the leader lease expired')
-        tick()
+  async #verify(own: Own): Promise<boolean> {
+    const askedMs = performance.now()
+    const isProven = await isLeaseOf(own.session.db, {
+      name,
+      owner: this.#owner,
+      token: own.token,
+    })
+    if (isProven) own.provenMs = Math.max(own.provenMs, askedMs)
+    else if (this.#leading?.own === own) this.#end('the leader lease was lost')
+    return isProven
+  }
+}
+
+/** Renews the permit while any work runs: one timer for all, because thousands of works begin in a second. */
+function sendingWith(permit: SendPermit, everyMs: number): Term['sending'] {
+  let working = 0
+  let renewing: NodeJS.Timeout | undefined
+  return async (work) => {
+    working += 1
+    renewing ??= setInterval(() => void permit(), everyMs)
+    try {
+      return await work(permit)
+    } finally {
+      working -= 1
+      if (working === 0) {
+        clearInterval(renewing)
+        renewing = undefined
       }
-      return leading && performance.now() >= leading.beginsMs ? leading.term : undefined
-    },
-    stop: async () => {
-      stopped = true
-      clearInterval(timer)
-      await (await listening)?.()
-      await checking
-      end('the work was stopped')
-      await session?.close()
-      if (ours === undefined) return
-      const token = ours
-      ours = undefined
-      try {
-        await releaseLease(deps.database.db, { name, owner, token })
-        deps.database.announce(channel, '')
-      } catch (error) {
-        deps.log.warn({ err: error, lease: name }, 'leader lease not released; it expires')
-      }
-    },
+    }
   }
 }
 

@@ -20,7 +20,7 @@ export type PaymentMetrics = {
 }
 
 type PaymentMetricsDeps = StateDeps & {
-  troubleOf: Fleet['troubleOf']
+  fleet: Pick<Fleet, 'troubleOf'>
   /** The address of the service for ERPs and the provider. */
   publicUrl: string
 }
@@ -36,72 +36,8 @@ const milliseconds = 1_000
  */
 export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
   const registry = new Registry()
-  const registers = [registry]
-  const calls = new Counter({
-    name: 'tillbridge_provider_calls_total',
-    help: 'Attempts of calls to the provider by operation and result',
-    labelNames: ['operation', 'result'],
-    registers,
-  })
-  const unknownCodes = new Counter({
-    name: 'tillbridge_provider_unknown_codes_total',
-    help: 'Refusals of the provider with a code that is not known here, by operation; the log has the code',
-    labelNames: ['operation'],
-    registers,
-  })
-  const callDuration = new Histogram({
-    name: 'tillbridge_provider_call_duration_seconds',
-    help: 'Time of an attempt of a call to the provider',
-    labelNames: ['operation'],
-    buckets: callSeconds,
-    registers,
-  })
-  const charges = new Counter({
-    name: 'tillbridge_charges_total',
-    help: 'Ended charges by outcome and the state of their box; paid_after_close counts payments after the end',
-    labelNames: ['outcome', 'box_state'],
-    registers,
-  })
-  const duration = (name: string, help: string, labelNames: string[] = []) =>
-    new Histogram({ name, help, labelNames, buckets: chargeSeconds, registers })
-  const toTerminal = duration(
-    'tillbridge_charge_to_terminal_seconds',
-    'From the request of the till to the first answer of the terminal',
-  )
-  const atTerminal = duration(
-    'tillbridge_charge_at_terminal_seconds',
-    'From the first answer of the terminal to the end of the charge',
-  )
-  const toEnd = duration(
-    'tillbridge_charge_seconds',
-    'From the request of the till to the end of the charge',
-    ['outcome'],
-  )
-  // Each series exists from the start: otherwise `rate()` misses the first increase.
-  for (const outcome of outcomes) {
-    for (const box_state of boxStates) charges.inc({ outcome, box_state }, 0)
-  }
-
-  const countMove = (before: OrderRow, after: OrderRow) => {
-    const isPaidLate = after.paid_after_close && !before.paid_after_close
-    const hasEnded = isOpen(before.status) && !isOpen(after.status)
-    const count = (outcome: string) => {
-      const trouble = deps.troubleOf(after.client, after.caja_id)
-      charges.inc({ outcome, box_state: trouble?.state ?? 'ok' })
-    }
-    if (isPaidLate) count('paid_after_close')
-    if (before.status === 'created' && after.status === 'at_terminal') {
-      toTerminal.observe(secondsBetween(after.created_at, after.last_updated_at))
-    }
-    if (!hasEnded) return
-    const outcome = outcomeOf(after)
-    count(outcome)
-    toEnd.observe({ outcome }, secondsBetween(after.created_at, after.last_updated_at))
-    if (before.status === 'at_terminal') {
-      atTerminal.observe(secondsBetween(before.last_updated_at, after.last_updated_at))
-    }
-  }
-
+  const calls = createCallMeters(registry)
+  const charges = createChargeMeters(registry)
   const certificateExpiry = createCertificateExpiry(deps.publicUrl)
   let scraping: Promise<Scrape> | undefined
   const scrape = async () => {
@@ -114,15 +50,15 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
   return {
     registry,
     recordProviderCall({ operation, status, failure, durationMs, unknownCode }) {
-      if (unknownCode !== null) unknownCodes.inc({ operation })
-      calls.inc({ operation, result: resultOf(status, failure) })
-      callDuration.observe({ operation }, durationMs / milliseconds)
+      if (unknownCode !== null) calls.unknownCodes.inc({ operation })
+      calls.attempts.inc({ operation, result: resultOf(status, failure) })
+      calls.duration.observe({ operation }, durationMs / milliseconds)
     },
     recordMove(before, after) {
       // All that is counted is a change of one of these.
       const isCounted =
         before.status !== after.status || before.paid_after_close !== after.paid_after_close
-      if (isCounted) whenCommitted(() => countMove(before, after))
+      if (isCounted) whenCommitted(() => countMove(charges, deps.fleet, before, after))
     },
     scrape() {
       // Simultaneous scrapes share the statement.
@@ -131,6 +67,87 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
       })
       return scraping
     },
+  }
+}
+
+function createCallMeters(registry: Registry) {
+  const registers = [registry]
+  return {
+    attempts: new Counter({
+      name: 'tillbridge_provider_calls_total',
+      help: 'Attempts of calls to the provider by operation and result',
+      labelNames: ['operation', 'result'],
+      registers,
+    }),
+    unknownCodes: new Counter({
+      name: 'tillbridge_provider_unknown_codes_total',
+      help: 'Refusals of the provider with a code that is not known here, by operation; the log has the code',
+      labelNames: ['operation'],
+      registers,
+    }),
+    duration: new Histogram({
+      name: 'tillbridge_provider_call_duration_seconds',
+      help: 'Time of an attempt of a call to the provider',
+      labelNames: ['operation'],
+      buckets: callSeconds,
+      registers,
+    }),
+  }
+}
+
+type ChargeMeters = ReturnType<typeof createChargeMeters>
+
+function createChargeMeters(registry: Registry) {
+  const registers = [registry]
+  const ended = new Counter({
+    name: 'tillbridge_charges_total',
+    help: 'Ended charges by outcome and the state of their box; paid_after_close counts payments after the end',
+    labelNames: ['outcome', 'box_state'],
+    registers,
+  })
+  // Each series exists from the start: otherwise `rate()` misses the first increase.
+  for (const outcome of outcomes) {
+    for (const box_state of boxStates) ended.inc({ outcome, box_state }, 0)
+  }
+  const duration = (name: string, help: string, labelNames: string[] = []) =>
+    new Histogram({ name, help, labelNames, buckets: chargeSeconds, registers })
+  return {
+    ended,
+    toTerminal: duration(
+      'tillbridge_charge_to_terminal_seconds',
+      'From the request of the till to the first answer of the terminal',
+    ),
+    atTerminal: duration(
+      'tillbridge_charge_at_terminal_seconds',
+      'From the first answer of the terminal to the end of the charge',
+    ),
+    toEnd: duration(
+      'tillbridge_charge_seconds',
+      'From the request of the till to the end of the charge',
+      ['outcome'],
+    ),
+  }
+}
+
+function countMove(
+  { ended, toTerminal, atTerminal, toEnd }: ChargeMeters,
+  fleet: Pick<Fleet, 'troubleOf'>,
+  before: OrderRow,
+  after: OrderRow,
+): void {
+  const box_state = fleet.troubleOf(after.client, after.caja_id)?.state ?? 'ok'
+  if (after.paid_after_close && !before.paid_after_close) {
+    ended.inc({ outcome: 'paid_after_close', box_state })
+  }
+  if (before.status === 'created' && after.status === 'at_terminal') {
+    toTerminal.observe(secondsBetween(after.created_at, after.last_updated_at))
+  }
+  if (!isOpen(before.status) || isOpen(after.status)) return
+  const outcome = outcomeOf(after)
+  ended.inc({ outcome, box_state })
+  toEnd.observe({ outcome }, secondsBetween(after.created_at, after.last_updated_at))
+  if (before.status === 'at_terminal') {
+    atTerminal.observe(secondsBetween(before.last_updated_at, after.last_updated_at))
   }
 }
 

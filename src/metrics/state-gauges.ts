@@ -96,8 +96,19 @@ function describeServer(gauge: DefineGauge, server: ServerFigures): void {
 }
 
 function describeFigures(gauge: DefineGauge, figures: PaymentFigures, now: Date): void {
-  const age = (name: string, help: string, since: Date | null) =>
+  const age: DefineAge = (name, help, since) =>
     gauge(name, help).set(since ? Math.max(0, now.getTime() - since.getTime()) / milliseconds : 0)
+  describeOrders(gauge, age, figures)
+  describeWebhooks(gauge, age, figures)
+  describeConnections(gauge, figures)
+  describePayments(gauge, figures)
+  describeHousekeeping(gauge, age, figures)
+}
+
+/** Defines a gauge of the seconds since a moment; 0 without one. */
+type DefineAge = (name: string, help: string, since: Date | null) => void
+
+function describeOrders(gauge: DefineGauge, age: DefineAge, figures: PaymentFigures): void {
   const open = gauge('orders_open', 'Open orders', ['status'])
   for (const status of statesThat('open')) {
     open.set({ status }, figures.open[status] ?? 0)
@@ -118,6 +129,9 @@ function describeFigures(gauge: DefineGauge, figures: PaymentFigures, now: Date)
     figures.oldestOperationAt,
   )
   age('sweeper_lag_seconds', 'How late the status check of due orders is', figures.dueSince)
+}
+
+function describeWebhooks(gauge: DefineGauge, age: DefineAge, figures: PaymentFigures): void {
   gauge('webhooks_waiting', 'Webhooks that are stored and not processed').set(
     figures.webhooksWaiting,
   )
@@ -130,6 +144,9 @@ function describeFigures(gauge: DefineGauge, figures: PaymentFigures, now: Date)
     'webhook_last_received_timestamp_seconds',
     'Time of the last signed webhook; 0 without one',
   ).set((figures.lastWebhookAt?.getTime() ?? 0) / milliseconds)
+}
+
+function describeConnections(gauge: DefineGauge, figures: PaymentFigures): void {
   const connections = gauge('connections', 'Connections of clients to the provider', ['status'])
   for (const status of ['connected', 'lost']) {
     connections.set({ status }, figures.connections[status] ?? 0)
@@ -151,6 +168,9 @@ function describeFigures(gauge: DefineGauge, figures: PaymentFigures, now: Date)
   for (const { kind, state, cause, count } of figures.states) {
     states.set({ kind, state, cause: cause ?? '' }, count)
   }
+}
+
+function describePayments(gauge: DefineGauge, figures: PaymentFigures): void {
   gauge('orphans_open', 'Payments at the provider that match no order and are not settled').set(
     figures.openOrphans,
   )
@@ -161,6 +181,9 @@ function describeFigures(gauge: DefineGauge, figures: PaymentFigures, now: Date)
     'payments_unreadable',
     'Payments of the provider of the last 30 days that cannot be read',
   ).set(figures.unreadablePayments)
+}
+
+function describeHousekeeping(gauge: DefineGauge, age: DefineAge, figures: PaymentFigures): void {
   age(
     'notification_lag_seconds',
     'Age of the oldest notification that is not sent',

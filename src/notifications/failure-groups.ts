@@ -8,7 +8,7 @@ import {
   examplesKept,
   type FailureGroupKey,
   type FailureGroupRow,
-  forgetDelivered,
+  forgetPassedFailures,
   hasUnresolved,
   listUncounted,
   lockFailureGroup,
@@ -20,7 +20,12 @@ import { insertMessages } from '../repositories/notifications/message-queries.ts
 import type { StoredReason } from '../texts/reason.ts'
 import type { FailureContent, FailureExample, FailureMessage } from './failure-message.ts'
 import { messageId } from './message-parts.ts'
-import { type FlowReceiver, type NotifiedFlow, receiverKey } from './receivers.ts'
+import {
+  type FailureGrouping,
+  type FlowReceiver,
+  type NotifiedFlow,
+  receiverKey,
+} from './receivers.ts'
 
 const rowsAtOnce = 1_000
 /** Per destination in one run, so that many old failures do not delay other notifications. */
@@ -87,12 +92,12 @@ async function countBatch(database: Database, target: CountedTarget): Promise<nu
 export async function considerFailures(
   database: Database,
   row: FailureGroupRow,
-  facts: { now: Date; isPaused: boolean; group: Group },
+  facts: { now: Date; isPaused: boolean; group: FailureGrouping },
 ): Promise<void> {
   const { db } = database
   const { flow, channel, destination } = row
   const isRecovering = row.message_id === null && row.firing && row.pending === 0
-  if (isRecovering) await forgetDelivered(db, row, rowsAtOnce)
+  if (isRecovering) await forgetPassedFailures(db, row, rowsAtOnce)
   const isUnresolved = isRecovering && (await hasUnresolved(db, row))
   if (planFailures(row, { ...facts, isUnresolved }, facts.group) === 'nothing') return
   await database.transaction((trx) => composeFailures(trx, { flow, channel, destination }, facts))
@@ -102,7 +107,7 @@ export async function considerFailures(
 async function composeFailures(
   trx: Trx,
   key: FailureGroupKey,
-  { now, isPaused, group }: { now: Date; isPaused: boolean; group: Group },
+  { now, isPaused, group }: { now: Date; isPaused: boolean; group: FailureGrouping },
 ): Promise<void> {
   const row = await lockFailureGroup(trx, key)
   if (!row) return
@@ -186,18 +191,6 @@ async function write(
   await setFiring(trx, { flow, channel, destination }, { messageId: message.id, firingSince })
 }
 
-/** How messages about failed deliveries are grouped. */
-export type Group = {
-  /** Before the first message. */
-  waitMs: number
-  /** Between messages on new failures. */
-  intervalMs: number
-  /** Between reminders while it lasts. */
-  repeatMs: number
-  /** One message when all deliveries have arrived. */
-  resolved: boolean
-}
-
 type State = Pick<
   FailureGroupRow,
   'pending' | 'first_pending_at' | 'firing' | 'last_sent_at' | 'message_id'
@@ -213,7 +206,7 @@ type Step = 'nothing' | 'failed' | 'reminder' | 'recovered' | 'forget'
 function planFailures(
   row: State,
   facts: { now: Date; isUnresolved: boolean; isPaused: boolean },
-  group: Group,
+  group: FailureGrouping,
 ): Step {
   // A message is being sent.
   if (row.message_id !== null) return 'nothing'

@@ -3,8 +3,19 @@ import { Secret } from '../domain/flow-secret.ts'
 import { addressPolicyOf } from '../outbound/address-class.ts'
 import { createGuardedAgent } from '../outbound/guarded-agent.ts'
 import type { Channel, ChannelDefinition, ChannelDeps, Locale } from './channel.ts'
-import type { Group } from './failure-groups.ts'
 import { openChannel } from './open-channel.ts'
+
+/** How messages about failed deliveries are grouped. */
+export type FailureGrouping = {
+  /** Before the first message. */
+  waitMs: number
+  /** Between messages on new failures. */
+  intervalMs: number
+  /** Between reminders while it lasts. */
+  repeatMs: number
+  /** One message when all deliveries have arrived. */
+  resolved: boolean
+}
 
 /** The receivers of all notifications, from the settings. */
 export type NotificationSettings = {
@@ -48,7 +59,7 @@ export type FlowToNotify = {
       /** Limits it to these destinations; absent for all. */
       destinations?: readonly string[] | undefined
     })[]
-    group: Group
+    group: FailureGrouping
   }
 }
 
@@ -59,7 +70,7 @@ export type FlowReceiver = {
   key: string
   channel: Channel
   destinations: ReadonlySet<string>
-  group: Group
+  group: FailureGrouping
 }
 
 /** An open flow with its receivers and their connections. */

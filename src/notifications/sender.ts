@@ -12,13 +12,19 @@ import {
 import { sentenceOf } from '../texts/reason.ts'
 import type { Channel, Notification } from './channel.ts'
 import { type ChargebackMessage, chargebackNotification } from './chargeback-message.ts'
+import { endpointNotification, type StoppedEndpointsMessage } from './endpoint-message.ts'
 import { type FailureMessage, failureNotification } from './failure-message.ts'
 import type { FleetMessage } from './fleet-message.ts'
 import { fleetNotification } from './fleet-message.ts'
 import { type UnclaimedMessage, unclaimedNotification } from './unclaimed-message.ts'
 
 /** A message is stored until its receiver has it. */
-export type StoredMessage = FleetMessage | UnclaimedMessage | ChargebackMessage | FailureMessage
+export type StoredMessage =
+  | FleetMessage
+  | UnclaimedMessage
+  | ChargebackMessage
+  | StoppedEndpointsMessage
+  | FailureMessage
 
 export type Sender = {
   /** Starts to send due messages. */
@@ -139,6 +145,8 @@ function notificationOf(message: StoredMessage): Notification {
     case 'chargebacks_due':
     case 'chargebacks_decided':
       return chargebackNotification(message)
+    case 'endpoints_stopped':
+      return endpointNotification(message)
     case 'deliveries_failed':
     case 'deliveries_still_failed':
     case 'deliveries_recovered':

@@ -1,5 +1,5 @@
-import { createHmac } from 'node:crypto'
 import type { Secret } from '../domain/flow-secret.ts'
+import { secretPrefix, webhookHeaders, webhookKeyOf } from '../outbound/standard-webhook.ts'
 import type { ChannelDefinition, ChannelDeps, Notification, SendResult } from './channel.ts'
 import { post } from './post.ts'
 
@@ -12,11 +12,11 @@ export function openWebhook({ url: address, secret }: WebhookDefinition, deps: C
     async send(message: Notification, signal?: AbortSignal): Promise<SendResult> {
       const { type, data } = message.event
       const body = JSON.stringify({ type, timestamp: message.at, data })
-      const key = secret && keyOf(secret.reveal())
+      const key = secret && webhookKeyOf(secret.reveal())
       if (key === 'wrong') {
-        return { ok: false, why: { code: 'SIGNING_SECRET_WRONG', data: { prefix } } }
+        return { ok: false, why: { code: 'SIGNING_SECRET_WRONG', data: { prefix: secretPrefix } } }
       }
-      const headers = signatureHeaders(key, { id: message.id, at: deps.now(), body })
+      const headers = webhookHeaders(key ? [key] : [], { id: message.id, at: deps.now(), body })
       return await post(deps, { url, headers, body, signal })
     },
   }
@@ -34,29 +34,4 @@ function maskedAddress(url: Secret): string {
     .map((segment) => (segment === '' || shown.has(segment) ? segment : mask))
     .join('/')
   return `${origin}${path}${search && `?${mask}`}`
-}
-
-/** The headers of Standard Webhooks 1.0 for one attempt, without a signature if no secret is set. */
-function signatureHeaders(
-  key: Buffer | undefined,
-  { id, at, body }: { id: string; at: Date; body: string },
-): Record<string, string> {
-  const timestamp = Math.floor(at.getTime() / 1_000)
-  const headers = { 'webhook-id': id, 'webhook-timestamp': String(timestamp) }
-  if (!key) return headers
-  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
-  return { ...headers, 'webhook-signature': `v1,${signature}` }
-}
-
-const prefix = 'whsec_'
-const base64 = /^[A-Za-z0-9+/]+={0,2}$/
-
-/**
- * The decoded part after `whsec_`, or the UTF-8 bytes of a secret without that prefix. `wrong`: it has the prefix, and what
- * follows is not base64.
- */
-function keyOf(secret: string): Buffer | 'wrong' {
-  if (!secret.startsWith(prefix)) return Buffer.from(secret, 'utf8')
-  const encoded = secret.slice(prefix.length)
-  return base64.test(encoded) ? Buffer.from(encoded, 'base64') : 'wrong'
 }

@@ -14,8 +14,8 @@ export type GuardedRequest = {
   url: string | URL
   headers?: Record<string, string>
   body?: string | Uint8Array
-  /** From the first step to the last byte of the answer, with redirects. */
-  timeoutMs: number
+  /** From the first step to the last byte of the answer, with redirects. Without it only the signal ends the request. */
+  timeoutMs?: number
   /** Largest body of an answer that is read; 65,536 when absent. */
   maxBytes?: number
   /** A larger body is dropped and is no failure, since the request is done or refused by then. */
@@ -139,8 +139,8 @@ function redirectOf(method: RequestMethod): AttemptInput['redirectTo'] {
 const timeoutCodes = new Set(['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT'])
 
 function failureOf(
-  { failure, cause }: Extract<AttemptResult, { ok: false }>,
-  { timeoutMs, maxBytes }: { timeoutMs: number; maxBytes: number },
+  { failure, cause, url }: Extract<AttemptResult, { ok: false }>,
+  { timeoutMs = 0, maxBytes }: { timeoutMs?: number | undefined; maxBytes: number },
 ): RequestFailure {
   if (failure === 'aborted') {
     return new RequestFailure('aborted', { code: 'REQUEST_GIVEN_UP' }, cause)
@@ -156,10 +156,18 @@ function failureOf(
     return new RequestFailure('timeout', { code: 'NO_WHOLE_ANSWER', data }, cause)
   }
   const code = codeOf(cause)
+  const place = placeOf(url)
   if (code !== undefined && timeoutCodes.has(code)) {
-    return new RequestFailure('timeout', { code: 'NO_CONNECTION_IN_TIME' }, cause)
+    return new RequestFailure('timeout', { code: 'NO_CONNECTION_IN_TIME', data: { place } }, cause)
   }
   const why: Reason =
-    code === undefined ? { code: 'NOT_CONNECTED' } : { code: 'NOT_ANSWERED', data: { code } }
+    code === undefined
+      ? { code: 'NOT_CONNECTED', data: { place } }
+      : { code: 'NOT_ANSWERED', data: { place, code } }
   return new RequestFailure('network', why, cause)
+}
+
+/** Host and port. */
+function placeOf({ hostname, port, protocol }: URL): string {
+  return `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`
 }

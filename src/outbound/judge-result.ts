@@ -8,7 +8,7 @@ import type { AttemptResult } from './send-attempt.ts'
  */
 export type Judgement = 'proof' | 'silent' | 'ambiguous'
 
-type ReadResult =
+export type ReadResult =
   | { success: true; status: number; failure: null; body: unknown }
   | { success: false; status: number | null; failure: AttemptFailure | null; body: unknown }
 
@@ -40,7 +40,7 @@ function parseJson(text: string): unknown {
 }
 
 /** `byCode` judges the 4xx answers that the other side's own codes explain; without it their status decides. */
-export function judge(
+export function judgeResult(
   read: ReadResult,
   sent: boolean,
   byCode: ((status: number, body: unknown) => Judgement) | undefined,

@@ -1,5 +1,5 @@
 import { Agent, request as ask } from 'undici'
-import { type Judgement, judge, kindOf, readResult } from './judge-result.ts'
+import { type Judgement, judgeResult, kindOf, type ReadResult, readResult } from './judge-result.ts'
 import { type Effect, OutboundError } from './outbound-error.ts'
 import {
   type AttemptFailure,
@@ -8,10 +8,16 @@ import {
   isWrite,
   mayPass,
   type RetryPolicy,
-  repeat,
+  waitToRepeat,
 } from './retry.ts'
 import { parseRetryAfter } from './retry-after.ts'
-import { type AttemptResult, type AttemptTimer, attemptOnce, type Headers } from './send-attempt.ts'
+import {
+  type AttemptInput,
+  type AttemptResult,
+  type AttemptTimer,
+  attemptOnce,
+  type Headers,
+} from './send-attempt.ts'
 
 export type { Judgement } from './judge-result.ts'
 export { type Effect, type FailureKind, OutboundError } from './outbound-error.ts'
@@ -112,34 +118,29 @@ export function createOutbound(settings: OutboundSettings): Outbound {
   }
 }
 
-type Failed = ConstructorParameters<typeof OutboundError>[0]
-/** `again`: the attempt deserves another one. */
-type Attempted =
-  | { answer: OutboundAnswer; again?: undefined }
-  | { failed: Failed; cause: unknown; again?: Pick<Failed, 'retryAfterSeconds'> | undefined }
-
 async function send(
   agent: Agent,
   settings: OutboundSettings,
   request: OutboundRequest,
 ): Promise<OutboundAnswer> {
-  const now = settings.now ?? Date.now
   const monotonicMs = settings.monotonicMs ?? (() => performance.now())
   const deadline = request.untilMs ?? Number.POSITIVE_INFINITY
   const minAttemptMs = Math.min(settings.timeoutMs, shortestAttemptMs)
-  const isKeyed = request.hasIdempotencyKey ?? false
+  const input = inputOf(settings, request)
   let unknownEffect = false
 
-  const attempt = async (attempts: number): Promise<Attempted> => {
+  for (let attempts = 1; ; attempts += 1) {
     const startedAt = monotonicMs()
     const leftMs = deadline - startedAt
+    const isLate = leftMs < minAttemptMs
+    const mayStart = isLate ? undefined : await request.permit?.()
     const timeoutMs = Math.ceil(Math.min(settings.timeoutMs, leftMs))
     const result =
-      leftMs < minAttemptMs
-        ? unsent('deadline', request)
-        : await attemptIfPermitted(agent, settings, request, timeoutMs)
-    const read = readResult(result)
+      isLate || (request.permit && !mayStart)
+        ? unsent(isLate ? 'deadline' : 'withheld', request)
+        : await attemptOnce(agent, { ...input, timeoutMs, mayStart })
     const { headers } = result
+    const read = readResult(result)
     request.onAttempt?.({
       attempt: attempts,
       status: read.status,
@@ -149,40 +150,40 @@ async function send(
       headers,
       refusal: read.success ? null : read.body,
     })
-    if (read.success) return { answer: { status: read.status, headers, body: read.body, attempts } }
+    if (read.success) return { status: read.status, headers, body: read.body, attempts }
 
-    const judgement = judge(read, result.ok || result.sent, request.judge)
+    const judgement = judgeResult(read, result.ok || result.sent, request.judge)
     // An attempt without an answer may arrive after a later one was refused: no refusal proves anything about it.
     unknownEffect ||= judgement === 'ambiguous'
-    const effect: Effect = isWrite(request.method) && unknownEffect ? 'unknown' : 'none'
-    const retryAfterSeconds = parseRetryAfter(headers['retry-after'], now())
-    const { status, failure, body } = read
-    // A write repeats only under its idempotency key.
-    const isRepeatable = isKeyed || !isWrite(request.method)
-    return {
-      failed: {
-        kind: kindOf(read, effect),
-        effect,
-        provesAbsence: judgement === 'proof' && !unknownEffect && isKeyed,
-        ...{ status, failure, body, headers, retryAfterSeconds, attempts },
-      },
-      cause: result.ok ? undefined : result.cause,
-      again: isRepeatable && mayPass(status, failure) ? { retryAfterSeconds } : undefined,
-    }
+    const isProof = judgement === 'proof' && !unknownEffect
+    const proven = { isProof, effect: effectOf(request, unknownEffect) }
+    const retryAfterSeconds = parseRetryAfter(headers['retry-after'], (settings.now ?? Date.now)())
+    const isAgain =
+      isRepeatable(request) &&
+      mayPass(read.status, read.failure) &&
+      (await waitToRepeat(attempts, retryAfterSeconds, {
+        ...settings,
+        policy: policyOf(settings, request),
+        remainingMs: () => deadline - monotonicMs(),
+        minAttemptMs,
+        signal: request.signal,
+      }))
+    if (!isAgain) throw failureOf(request, result, read, { ...proven, retryAfterSeconds, attempts })
   }
+}
 
-  const policy = settings.policy ?? defaultRetryPolicy
-  const { maxAttempts = policy.maxAttempts } = request
-  const last = await repeat(attempt, {
-    policy: { ...policy, maxAttempts },
-    remainingMs: () => deadline - monotonicMs(),
-    minAttemptMs,
-    random: settings.random,
-    sleep: settings.sleep,
-    signal: request.signal,
-  })
-  if ('answer' in last) return last.answer
-  throw new OutboundError(last.failed, last.cause)
+/** What all attempts of a call send. */
+function inputOf(
+  { maxResponseBytes = 1_048_576, timer }: OutboundSettings,
+  { method, url, headers, signal, body: json }: OutboundRequest,
+): AttemptInput {
+  const body = json === undefined ? null : JSON.stringify(json)
+  const type = body !== null && { 'content-type': 'application/json' }
+  return {
+    ...{ method, url, body, signal, timer },
+    headers: { accept: 'application/json', ...type, ...headers },
+    maxBytes: maxResponseBytes,
+  }
 }
 
 function unsent(failure: 'deadline' | 'withheld', { url }: OutboundRequest): AttemptResult {
@@ -190,31 +191,37 @@ function unsent(failure: 'deadline' | 'withheld', { url }: OutboundRequest): Att
   return { ok: false, failure, url: new URL(url), ...nothing }
 }
 
-async function attemptIfPermitted(
-  agent: Agent,
-  { maxResponseBytes = 1_048_576, timer }: OutboundSettings,
-  request: OutboundRequest,
-  timeoutMs: number,
-): Promise<AttemptResult> {
-  const { method, url, headers, signal, permit } = request
-  const body = request.body === undefined ? null : JSON.stringify(request.body)
-  const mayStart = permit && (await permit())
-  if (permit && !mayStart) return unsent('withheld', request)
-  return attemptOnce(agent, {
-    method,
-    url,
-    headers: {
-      accept: 'application/json',
-      ...(body !== null && { 'content-type': 'application/json' }),
-      ...headers,
+/** A write repeats only under its idempotency key. */
+function isRepeatable({ method, hasIdempotencyKey }: OutboundRequest): boolean {
+  return hasIdempotencyKey === true || !isWrite(method)
+}
+
+function effectOf({ method }: OutboundRequest, unknownEffect: boolean): Effect {
+  return isWrite(method) && unknownEffect ? 'unknown' : 'none'
+}
+
+function policyOf({ policy = defaultRetryPolicy }: OutboundSettings, request: OutboundRequest) {
+  return { ...policy, maxAttempts: request.maxAttempts ?? policy.maxAttempts }
+}
+
+/** The error of a call, from its last attempt and what all attempts prove. */
+function failureOf(
+  { hasIdempotencyKey }: OutboundRequest,
+  result: AttemptResult,
+  read: ReadResult,
+  all: { isProof: boolean; effect: Effect; retryAfterSeconds: number | null; attempts: number },
+): OutboundError {
+  const { status, failure, body } = read
+  const { effect, isProof, retryAfterSeconds, attempts } = all
+  return new OutboundError(
+    {
+      kind: kindOf(read, effect),
+      effect,
+      provesAbsence: isProof && hasIdempotencyKey === true,
+      ...{ status, failure, body, headers: result.headers, retryAfterSeconds, attempts },
     },
-    body,
-    timeoutMs,
-    maxBytes: maxResponseBytes,
-    signal,
-    mayStart,
-    timer,
-  })
+    result.ok ? undefined : result.cause,
+  )
 }
 
 async function* download(

@@ -100,42 +100,26 @@ export type Repeating = {
   signal?: AbortSignal | undefined
 }
 
-/** `again`: the attempt failed and deserves another one. */
-type Ended = { again?: { retryAfterSeconds: number | null } | undefined }
-
 /**
- * Repeats `attempt` while its result deserves it and `decideRetry` allows it. Returns the last result. An abort ends the wait, and no
- * attempt follows.
+ * Waits before another attempt, after one that failed and deserves another. False when `decideRetry` allows none, or the caller
+ * aborted before or during the wait: no attempt follows.
  */
-export async function repeat<T extends Ended>(
-  attempt: (number: number) => Promise<T>,
-  { policy, remainingMs, minAttemptMs = 0, random, sleep, signal }: Repeating,
-): Promise<T> {
-  for (let number = 1; ; number += 1) {
-    const result = await attempt(number)
-    if (!result.again) return result
-    const decision = decideRetry({
-      attempt: number,
-      retryAfterSeconds: result.again.retryAfterSeconds,
-      remainingMs: remainingMs?.() ?? Number.POSITIVE_INFINITY,
-      minAttemptMs,
-      random,
-      policy,
-    })
-    if (!decision.retry) return result
-    if (!(await waitUnlessAborted(sleep ?? defaultSleep, decision.waitMs, signal))) return result
-  }
-}
-
-/** False when the caller aborted before or during the wait. */
-async function waitUnlessAborted(
-  sleep: (ms: number, signal?: AbortSignal) => Promise<void>,
-  waitMs: number,
-  signal: AbortSignal | undefined,
+export async function waitToRepeat(
+  attempt: number,
+  retryAfterSeconds: number | null,
+  { policy, remainingMs, minAttemptMs = 0, random, sleep = defaultSleep, signal }: Repeating,
 ): Promise<boolean> {
-  if (signal?.aborted) return false
+  const decision = decideRetry({
+    attempt,
+    retryAfterSeconds,
+    remainingMs: remainingMs?.() ?? Number.POSITIVE_INFINITY,
+    minAttemptMs,
+    random,
+    policy,
+  })
+  if (!decision.retry || signal?.aborted) return false
   try {
-    await sleep(waitMs, signal)
+    await sleep(decision.waitMs, signal)
   } catch (error) {
     if (signal?.aborted) return false
     throw error

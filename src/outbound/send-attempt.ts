@@ -1,6 +1,6 @@
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
-import { type Dispatcher, request } from 'undici'
+import type { Dispatcher } from 'undici'
 import { codeOf } from '../domain/error-code.ts'
 import type { AttemptFailure } from './retry.ts'
 
@@ -10,8 +10,8 @@ export type AttemptInput = {
   headers: Record<string, string>
   /** Null sends no body. */
   body: string | Uint8Array | null
-  /** From the first step to the last byte of the answer, with redirects. */
-  timeoutMs: number
+  /** From the first step to the last byte of the answer, with redirects. Without it only the signal ends the attempt. */
+  timeoutMs?: number | undefined
   /** Largest body of an answer that is read, counted after its decompression too. */
   maxBytes: number
   signal: AbortSignal | undefined
@@ -44,102 +44,160 @@ export type AttemptResult =
       cause: unknown
     }
 
-type Progress = { sent: boolean; status: number | null; headers: Headers; url: URL }
-
 /** One request, one answer, never a throw. This is the only place that sends HTTP with a bounded answer. */
 export async function attemptOnce(
   dispatcher: Dispatcher,
   input: AttemptInput,
 ): Promise<AttemptResult> {
-  const end = new AbortController()
-  const { signal } = end
+  const { timeoutMs, signal: caller } = input
+  const exchange = new Exchange(dispatcher, input)
   let isLate = false
-  const clearTimer = (input.timer ?? pauseTolerantTimer)(
-    input.timeoutMs,
-    () => {
-      isLate = true
-      end.abort(new DOMException('The attempt took too long', 'TimeoutError'))
-    },
-    input,
-  )
-  // AbortSignal.any would do the same at several times the cost.
-  const abort = () => end.abort(input.signal?.reason)
-  if (input.signal?.aborted) abort()
-  else input.signal?.addEventListener('abort', abort, { once: true })
-  const progress: Progress = { sent: false, status: null, headers: {}, url: new URL(input.url) }
-  let withheld = false
-  const mayStart = () => {
-    withheld = !(input.mayStart?.() ?? true)
-    if (!withheld) progress.sent = true
-    return !withheld
+  const onLate = () => {
+    isLate = true
+    exchange.end(new DOMException('The attempt took too long', 'TimeoutError'))
   }
+  const clearTimer =
+    timeoutMs === undefined
+      ? undefined
+      : (input.timer ?? pauseTolerantTimer)(timeoutMs, onLate, input)
+  const abort = () => exchange.end(caller?.reason)
+  if (caller?.aborted) abort()
+  else caller?.addEventListener('abort', abort, { once: true })
   try {
-    const body = await orAborted(
-      signal,
-      exchange(atFirstByte(dispatcher, mayStart), input, signal, progress),
-    )
-    const { headers, url } = progress
+    const body = await exchange.run()
+    const { headers, url } = exchange
     // The status is always set when the body is complete.
-    return { ok: true, status: progress.status as number, headers, body, url }
+    return { ok: true, status: exchange.status as number, headers, body, url }
   } catch (cause) {
-    const failure = withheld ? 'withheld' : nameFailure(cause, progress, isLate, input.signal)
-    return { ok: false, failure, ...progress, cause }
+    const { sent, status, headers, url } = exchange
+    const failure = exchange.isWithheld ? 'withheld' : nameFailure(cause, exchange, isLate, caller)
+    return { ok: false, failure, sent, status, headers, url, cause }
   } finally {
-    clearTimer()
-    input.signal?.removeEventListener('abort', abort)
+    clearTimer?.()
+    caller?.removeEventListener('abort', abort)
   }
 }
+
+/** A request and those that follow from its redirects. */
+class Exchange {
+  sent = false
+  status: number | null = null
+  headers: Headers = {}
+  url: URL
+  isWithheld = false
+  readonly #dispatcher: Dispatcher
+  readonly #input: AttemptInput
+  #reader: AnswerReader | undefined
+  #ended: { reason: unknown } | undefined
+
+  constructor(dispatcher: Dispatcher, input: AttemptInput) {
+    this.#dispatcher = dispatcher
+    this.#input = input
+    this.url = input.url instanceof URL ? input.url : new URL(input.url)
+  }
+
+  async run(): Promise<Buffer> {
+    const { maxBytes, redirectTo } = this.#input
+    for (;;) {
+      this.#throwIfEnded()
+      const reader = new AnswerReader(this, maxBytes)
+      this.#reader = reader
+      this.#dispatcher.dispatch(this.#options(), reader)
+      const packed = await reader.answer
+      const body = await unpack(packed, this.headers['content-encoding'], maxBytes)
+      this.#throwIfEnded()
+      const answer = { status: this.status as number, headers: this.headers }
+      const target = redirectTo?.(answer, this.url)
+      if (!target) return body
+      this.url = target
+    }
+  }
+
+  /** Rejects `run`, also while a connection is being made. */
+  end(reason: unknown): void {
+    this.#ended ??= { reason }
+    this.#reader?.end(reason)
+  }
+
+  /** Called at the first byte of each request. */
+  mayStart(): boolean {
+    this.isWithheld = !(this.#input.mayStart?.() ?? true)
+    if (!this.isWithheld) this.sent = true
+    return !this.isWithheld
+  }
+
+  #options(): Dispatcher.DispatchOptions {
+    const { method, headers, body } = this.#input
+    const { origin, pathname, search } = this.url
+    return {
+      ...{ origin, path: pathname + search, method, headers, body },
+      // The attempt has its own limit; undici's would only end it earlier.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    }
+  }
+
+  #throwIfEnded(): void {
+    if (this.#ended) throw this.#ended.reason
+  }
+}
+
+type Controller = Dispatcher.DispatchController
 
 /**
- * Calls `mayStart` for each request at its first byte: false prevents the request.
- *
- * undici reports the start of a request after the connection is made and before the first byte is written. Only this
- * moment proves that nothing can have arrived; error codes alone cannot.
+ * Reads one answer. undici reports the start of a request after the connection is made and before the first byte is written.
+ * Only this moment proves that nothing can have arrived; error codes alone cannot. undici's `request` would make a stream for
+ * each answer.
  */
-function atFirstByte(dispatcher: Dispatcher, mayStart: () => boolean): Dispatcher {
-  // All that undici's `request` uses of a dispatcher; `compose` would make a proxy for each request.
-  const asked: Pick<Dispatcher, 'dispatch'> = {
-    dispatch: (options, handler) =>
-      dispatcher.dispatch(options, new FirstByteHandler(handler, mayStart)),
-  }
-  return asked as Dispatcher
-}
+class AnswerReader implements Dispatcher.DispatchHandler {
+  readonly #exchange: Exchange
+  readonly #maxBytes: number
+  readonly #answer = Promise.withResolvers<Buffer>()
+  #controller: Controller | undefined
+  #isEnded = false
+  #chunks: Buffer[] = []
+  #size = 0
 
-type Handler = Dispatcher.DispatchHandler
-type Args<Name extends keyof Handler> = Parameters<NonNullable<Handler[Name]>>
-
-class FirstByteHandler implements Handler {
-  readonly #handler: Handler
-  readonly #mayStart: () => boolean
-
-  constructor(handler: Handler, mayStart: () => boolean) {
-    this.#handler = handler
-    this.#mayStart = mayStart
+  constructor(exchange: Exchange, maxBytes: number) {
+    this.#exchange = exchange
+    this.#maxBytes = maxBytes
   }
 
-  onRequestStart(...[controller, context]: Args<'onRequestStart'>): void {
-    if (this.#mayStart()) this.#handler.onRequestStart?.(controller, context)
+  get answer(): Promise<Buffer> {
+    return this.#answer.promise
+  }
+
+  end(reason: unknown): void {
+    this.#isEnded = true
+    this.#controller?.abort(reason as Error)
+    this.#answer.reject(reason)
+  }
+
+  onRequestStart(controller: Controller): void {
+    if (this.#isEnded) controller.abort(new Error('the attempt was given up'))
+    else if (this.#exchange.mayStart()) this.#controller = controller
     else controller.abort(new Error('the right to send was lost'))
   }
 
-  onRequestUpgrade(...args: Args<'onRequestUpgrade'>): void {
-    this.#handler.onRequestUpgrade?.(...args)
+  onResponseStart(_controller: Controller, status: number, headers: Headers): void {
+    // 1xx announce the answer.
+    if (status < 200 || this.#isEnded) return
+    this.#exchange.status = status
+    this.#exchange.headers = headers
   }
 
-  onResponseStart(...args: Args<'onResponseStart'>): void {
-    this.#handler.onResponseStart?.(...args)
+  onResponseData(controller: Controller, chunk: Buffer): void {
+    this.#size += chunk.length
+    if (this.#size <= this.#maxBytes) this.#chunks.push(chunk)
+    else controller.abort(new OversizeError())
   }
 
-  onResponseData(...args: Args<'onResponseData'>): void {
-    this.#handler.onResponseData?.(...args)
+  onResponseEnd(): void {
+    this.#answer.resolve(Buffer.concat(this.#chunks))
   }
 
-  onResponseEnd(...args: Args<'onResponseEnd'>): void {
-    this.#handler.onResponseEnd?.(...args)
-  }
-
-  onResponseError(...args: Args<'onResponseError'>): void {
-    this.#handler.onResponseError?.(...args)
+  onResponseError(_controller: Controller, error: Error): void {
+    this.#answer.reject(error)
   }
 }
 
@@ -161,48 +219,8 @@ const pauseTolerantTimer: AttemptTimer = (ms, end) => {
   return () => clearTimeout(timer)
 }
 
-async function exchange(
-  dispatcher: Dispatcher,
-  input: AttemptInput,
-  signal: AbortSignal,
-  progress: Progress,
-): Promise<Buffer> {
-  for (;;) {
-    const answer = await request(progress.url, {
-      dispatcher,
-      method: input.method,
-      headers: input.headers,
-      body: input.body,
-      // The timer covers the whole exchange; undici's own timeouts would only end it earlier.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      signal,
-    })
-    progress.status = answer.statusCode
-    progress.headers = answer.headers
-    const packed = await readBounded(answer.body, input.maxBytes)
-    const body = await unpack(packed, answer.headers['content-encoding'], input.maxBytes)
-    const status = answer.statusCode
-    const target = input.redirectTo?.({ status, headers: answer.headers }, progress.url)
-    if (!target) return body
-    progress.url = target
-  }
-}
-
 /** The body of the answer is larger than the limit. */
 class OversizeError extends Error {}
-
-async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let size = 0
-  // A throw out of the loop destroys the body and with it the connection.
-  for await (const chunk of body) {
-    size += chunk.length
-    if (size > maxBytes) throw new OversizeError()
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
-}
 
 const unpackers = new Map([
   ['gzip', promisify(gunzip)],
@@ -230,10 +248,7 @@ async function unpack(
   }
 }
 
-/**
- * The result of `work`, or a rejection as soon as `signal` aborts. undici reports an abort only after the connection is
- * made, so a hanging connect is ended here.
- */
+/** The result of `work`, or a rejection as soon as `signal` aborts. */
 export function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
   const abort = (): void => reject(signal.reason)
@@ -245,7 +260,7 @@ export function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> 
 
 function nameFailure(
   cause: unknown,
-  progress: Progress,
+  progress: Pick<Exchange, 'sent' | 'status'>,
   isLate: boolean,
   caller: AbortSignal | undefined,
 ): AttemptFailure {

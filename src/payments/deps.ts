@@ -1,18 +1,20 @@
 import type { KeyObject } from 'node:crypto'
 import type { Database } from '../db/database.ts'
 import type { Encryption } from '../domain/encryption.ts'
+import type { Log } from '../domain/log.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { SingleFlight } from '../jobs/single-flight.ts'
 import type { UnfinishedWork } from '../jobs/unfinished-work.ts'
 import type { Provider, ProviderClock } from '../provider/provider.ts'
 import type { OrderRow } from '../repositories/orders/order-queries.ts'
-import type { KeyUses } from './api-keys/key-uses.ts'
-import type { EventSource } from './events/event-source.ts'
-import type { StatusCheckNotes } from './orders/check-and-retry-times.ts'
-import type { ForeignOrders } from './orders/foreign-orders.ts'
-import type { OrderCallLog } from './orders/order-call-log.ts'
-import type { OrderChanges } from './orders/order-changes.ts'
-import type { Passwords } from './people/passwords.ts'
+import type { EndpointClient } from './process/endpoint-client.ts'
+import type { EventSource } from './process/event-source.ts'
+import type { ForeignOrders } from './process/foreign-orders.ts'
+import type { KeyUses } from './process/key-uses.ts'
+import type { OrderCallLog } from './process/order-call-log.ts'
+import type { OrderChanges } from './process/order-changes.ts'
+import type { Passwords } from './process/passwords.ts'
+import type { StatusCheckNotes } from './process/status-check-notes.ts'
 
 type PaymentSettings = {
   /** Base of the OAuth redirect, without a trailing slash. */
@@ -30,12 +32,6 @@ type PaymentSettings = {
   searchLagMs: number
 }
 
-export type Log = {
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-  error(fields: object, message: string): void
-}
-
 /** All dependencies of the payment rules. Nothing here is global, so a test can run several services in one process. */
 export type PaymentDeps = {
   database: Database
@@ -50,6 +46,7 @@ export type PaymentDeps = {
   /** The state of boxes and everything that they need. */
   fleet: Fleet
   events: EventSource
+  endpointClient: EndpointClient
   once: SingleFlight
   foreignOrders: ForeignOrders
   passwords: Passwords

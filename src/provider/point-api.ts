@@ -22,44 +22,57 @@ import type {
   SimulatedEvent,
 } from './provider-types.ts'
 
-const hourMs = 3_600_000
-/** The provider refuses a longer window: "maximum allowed is 1 month" (seen on the wire; 720 hours on its BR page). */
-const longestWindowMs = 720 * hourMs
-
 /**
- * Orders of type point (provider file 2). `now` limits a search without dates to the last 30 days. `applicationId` is
- * the OAuth client id, which is also the provider's application number.
+ * Orders of type point (provider file 2). `applicationId` is the OAuth client id, which is also the provider's application
+ * number.
  */
-export function createOrders(
+export function createOrders(client: ProviderClient, applicationId: string): Provider['orders'] {
+  return {
+    ...orderReads(client, applicationId),
+    ...orderWrites(client),
+    ...orderSearches(client, applicationId),
+  }
+}
+
+function readOrder(
   client: ProviderClient,
-  now: () => Date,
+  token: string,
+  mpOrderId: string,
+  options: CallOptions | undefined,
+) {
+  return client.call({
+    operation: 'order.read',
+    method: 'GET',
+    path: orderPath(mpOrderId),
+    token,
+    schema: MpOrder,
+    accept: (order) => sameId(order, mpOrderId),
+    options,
+  })
+}
+
+function orderReads(
+  client: ProviderClient,
   applicationId: string,
-): Provider['orders'] {
+): Pick<Provider['orders'], 'get' | 'find'> {
   const payments = createPayments(client)
-  const read = (token: string, mpOrderId: string, options: CallOptions | undefined) =>
-    client.call({
-      operation: 'order.read',
-      method: 'GET',
-      path: orderPath(mpOrderId),
-      token,
-      schema: MpOrder,
-      accept: (order) => sameId(order, mpOrderId),
-      options,
-    })
-  const search = (
-    token: string,
-    query: Record<string, string | number | undefined>,
-    options: CallOptions | undefined,
-  ) =>
-    client.call({
-      operation: 'order.search',
-      method: 'GET',
-      path: '/v1/orders',
-      query: { type: 'point', page_size: 100, ...query },
-      token,
-      schema: MpOrderSearch,
-      options,
-    })
+  return {
+    async get(token, mpOrderId, options) {
+      const paymentId = paymentOfOrderId(mpOrderId)
+      if (paymentId !== undefined) {
+        return evidenceFromPayment(await payments.get(token, paymentId, options))
+      }
+      return evidenceFrom(await readOrder(client, token, mpOrderId, options))
+    },
+    async find(token, mpOrderId, options) {
+      return foundOrderFrom(await readOrder(client, token, mpOrderId, options), applicationId)
+    },
+  }
+}
+
+function orderWrites(
+  client: ProviderClient,
+): Pick<Provider['orders'], 'create' | 'cancel' | 'refund' | 'simulate'> {
   return {
     async create(token, key, order, options) {
       return evidenceFrom(
@@ -74,16 +87,6 @@ export function createOrders(
           options,
         }),
       )
-    },
-    async get(token, mpOrderId, options) {
-      const paymentId = paymentOfOrderId(mpOrderId)
-      if (paymentId !== undefined) {
-        return evidenceFromPayment(await payments.get(token, paymentId, options))
-      }
-      return evidenceFrom(await read(token, mpOrderId, options))
-    },
-    async find(token, mpOrderId, options) {
-      return foundOrderFrom(await read(token, mpOrderId, options), applicationId)
     },
     async cancel(token, mpOrderId, key, options) {
       return cancelEvidenceFrom(
@@ -132,41 +135,49 @@ export function createOrders(
         options,
       })
     },
+  }
+}
+
+function orderSearches(
+  client: ProviderClient,
+  applicationId: string,
+): Pick<Provider['orders'], 'search' | 'list'> {
+  const searchOrders = async (
+    token: string,
+    query: Record<string, string | number | undefined>,
+    options: CallOptions | undefined,
+  ) => {
+    const found = await client.call({
+      operation: 'order.search',
+      method: 'GET',
+      path: '/v1/orders',
+      query: { type: 'point', page_size: 100, ...query },
+      token,
+      schema: MpOrderSearch,
+      options,
+    })
+    const { items, unreadable } = readEntries(MpOrder, found.data)
+    return {
+      orders: items.map((order) => foundOrderFrom(order, applicationId)),
+      unreadable: unreadable.map((row) => MpOrderName.parse(row)),
+      pages: found.paging?.total_pages ?? null,
+    }
+  }
+  return {
     // The names are those of the official SDK (`clients/order/search`), where both dates are required.
     async search(token, { externalReference, from, to }, options) {
-      const end = to ?? new Date(now().getTime() + hourMs)
-      const begin = from ?? new Date(end.getTime() - longestWindowMs)
-      const found = await search(
-        token,
-        {
-          begin_date: begin.toISOString(),
-          end_date: end.toISOString(),
-          external_reference: externalReference,
-        },
-        options,
+      const dates = { begin_date: from.toISOString(), end_date: to.toISOString() }
+      const query = { ...dates, external_reference: externalReference }
+      const { orders, unreadable } = await searchOrders(token, query, options)
+      const mayBeIt = unreadable.filter(
+        ({ external_reference: reference }) => reference == null || reference === externalReference,
       )
-      const { items, unreadable } = readEntries(MpOrder, found.data)
-      const mayBeIt = unreadable.filter((row) => {
-        const { external_reference: reference } = MpOrderName.parse(row)
-        return (
-          externalReference === undefined || reference == null || reference === externalReference
-        )
-      })
-      const orders = items.map((order) => foundOrderFrom(order, applicationId))
       return { orders, unreadable: mayBeIt.length }
     },
     async list(token, { from, to, status }, options) {
-      const found = await search(
-        token,
-        { begin_date: from.toISOString(), end_date: to.toISOString(), status },
-        options,
-      )
-      const { items, unreadable } = readEntries(MpOrder, found.data)
-      return {
-        orders: items.map((order) => foundOrderFrom(order, applicationId)),
-        unreadable: unreadable.map((row) => MpOrderName.parse(row).id ?? null),
-        pages: found.paging?.total_pages ?? null,
-      }
+      const dates = { begin_date: from.toISOString(), end_date: to.toISOString() }
+      const { unreadable, ...found } = await searchOrders(token, { ...dates, status }, options)
+      return { ...found, unreadable: unreadable.map(({ id }) => id ?? null) }
     },
   }
 }

@@ -3,7 +3,11 @@ import type { AttemptFailure, Effect, FailureKind } from '../outbound/outbound.t
 import { MpNote } from './payload-fields.ts'
 
 /** What is used of the provider's three error envelopes. `codes` has the main code, then those of further errors and causes. */
-export type ErrorBody = { code: string | null; codes: readonly string[]; message: string | null }
+export type ProviderErrorBody = {
+  code: string | null
+  codes: readonly string[]
+  message: string | null
+}
 
 const MpText = z.string().nullish().catch(null)
 const MpCause = z.object({ code: MpNote }).catch({ code: null })
@@ -28,7 +32,7 @@ const plainCode = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
  * Reads envelope A (`errors[]`), B (flat `code`) and C (`error`, `cause[]` or `causes[]`), provider file 0.5. Nulls for
  * anything else.
  */
-export function parseErrorBody(body: unknown): ErrorBody {
+export function parseErrorBody(body: unknown): ProviderErrorBody {
   const parsed = MpErrorBody.safeParse(body)
   if (!parsed.success) return { code: null, codes: [], message: null }
   const { errors, error, code, message, error_description, cause, causes } = parsed.data

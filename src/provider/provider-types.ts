@@ -213,12 +213,12 @@ export type Provider = {
       o?: CallOptions,
     ): Promise<void>
     /**
-     * Unconfirmed for Point orders: an empty result proves nothing. `unreadable` counts rows that cannot be read; one
-     * of them may be the order.
+     * Unconfirmed for Point orders: an empty result proves nothing. The provider refuses more than 720 hours. `unreadable` counts
+     * rows that cannot be read; one of them may be the order.
      */
     search(
       token: string,
-      q: { externalReference?: string; from?: Date; to?: Date },
+      q: { externalReference: string; from: Date; to: Date },
       o?: CallOptions,
     ): Promise<{ orders: FoundOrder[]; unreadable: number }>
     /**

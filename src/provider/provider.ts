@@ -29,7 +29,7 @@ export function createProvider(settings: ProviderSettings): Provider {
   return {
     oauth: createOauth(client, settings),
     users: createUsers(client),
-    orders: createOrders(cuttable, settings.now ?? (() => new Date()), settings.clientId),
+    orders: createOrders(cuttable, settings.clientId),
     payments: createPayments(client),
     chargebacks: createChargebacks(client),
     reports: createReports(client),

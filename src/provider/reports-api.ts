@@ -46,26 +46,8 @@ const connectionCheck = 'CONNECTION-CHECK-FILE.csv'
  * to the shop: it is only read.
  */
 export function createReports(client: ProviderClient): Provider['reports'] {
-  const base = (report: string) => `/v1/account/${report}_report`
   return {
-    async config(token, report, options) {
-      const config = await client
-        .call({
-          operation: 'report.config',
-          method: 'GET',
-          path: `${base(report)}/config`,
-          token,
-          schema: MpReportConfig,
-          options,
-        })
-        .catch(undefinedIfGone)
-      return (
-        config && {
-          columns: config.columns?.map(({ key }) => key.toUpperCase()) ?? null,
-          zone: config.display_timezone ?? null,
-        }
-      )
-    },
+    config: (...given) => readConfig(client, ...given),
     async order(token, report, { from, to }, options) {
       let isCreated = true
       const withoutMs = (date: Date) => date.toISOString().replace(/\.\d+/, '')
@@ -122,6 +104,30 @@ export function createReports(client: ProviderClient): Provider['reports'] {
         signal,
       }),
   }
+}
+
+const base = (report: string) => `/v1/account/${report}_report`
+
+async function readConfig(
+  client: ProviderClient,
+  ...[token, report, options]: Parameters<Provider['reports']['config']>
+): ReturnType<Provider['reports']['config']> {
+  const config = await client
+    .call({
+      operation: 'report.config',
+      method: 'GET',
+      path: `${base(report)}/config`,
+      token,
+      schema: MpReportConfig,
+      options,
+    })
+    .catch(undefinedIfGone)
+  return (
+    config && {
+      columns: config.columns?.map(({ key }) => key.toUpperCase()) ?? null,
+      zone: config.display_timezone ?? null,
+    }
+  )
 }
 
 /** A report that can be fetched; undefined for an entry that is null, deleted, not ready or no CSV. */

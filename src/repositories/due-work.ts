@@ -1,16 +1,21 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import { furthestAttemptMs } from '../domain/endpoint-schedule.ts'
 
 const minuteMs = 60_000
 
 /**
  * The furthest planning of each kind, with a margin for clock differences. Status check of an order: 5 minutes.
  * Attempt of a cancel or refund: 2 minutes (an account that asked for a pause). Webhook or notification: 15 minutes.
+ * Lease of a reader of events: 1 minute. Attempt at an endpoint: a day. Pause that an endpoint asked for: 1 hour.
  */
 export const furthestMs = {
   statusCheck: 6 * minuteMs,
   operation: 3 * minuteMs,
   webhook: 16 * minuteMs,
   alert: 16 * minuteMs,
+  consumerLease: 2 * minuteMs,
+  endpointAttempt: furthestAttemptMs,
+  endpointRest: 61 * minuteMs,
 }
 
 /**

@@ -15,7 +15,7 @@ const withoutControls = /^[^\x00-\x1f\x7f-\x9f]*$/
  * Text without control characters: it appears in logs, on paper and on terminals. It also has no byte order mark in front, which
  * the embedded database drops when it reads a value: an id would not be found, and the audit log would look changed.
  */
-export function text(min: number, max: number) {
+export function limitedText(min: number, max: number) {
   return z
     .string()
     .min(min)
@@ -24,16 +24,16 @@ export function text(min: number, max: number) {
     .refine((value) => !value.startsWith('\ufeff'), plainText)
 }
 
-export const ClientName = text(1, 100)
+export const ClientNameSchema = limitedText(1, 100)
   .refine((name) => name.trim() === name, fieldMessage({ code: 'TEXT_WITH_OUTER_SPACE' }))
   .describe('Name of the client (tenant)')
   .meta({ example: 'acme' })
 
 /** An ERP's id of a store or box, as the ERP writes it. */
-export const ErpId = text(1, 64).describe('Id in the ERP').meta({ example: 'SUC-1' })
+export const ErpId = limitedText(1, 64).describe('Id in the ERP').meta({ example: 'SUC-1' })
 
 /** Our order id (UUID) or the provider's (`ORD…`). */
-export const OrderId = text(1, 100)
+export const OrderId = limitedText(1, 100)
   .describe('Order id of this service, or of the provider')
   .meta({ example: '5d0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7' })
 
@@ -119,14 +119,14 @@ export const StreamQuery = {
 
 /** The query of every client route: the administrator names the client. */
 export const ClientQuery = {
-  client: ClientName.optional().describe(
+  client: ClientNameSchema.optional().describe(
     'With the admin token: the client to act for. With a client key it may only name its own client',
   ),
 }
 
 /** The query of routes about all clients or one. */
 export const AnyClientQuery = {
-  client: ClientName.optional().describe(
+  client: ClientNameSchema.optional().describe(
     'Of this client only. With a client key it may only name its own client',
   ),
 }

@@ -1,10 +1,9 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { snakeCased } from '../domain/field-names.ts'
 import { buildInfo } from '../http/build-info.ts'
-import type { HttpServer } from '../http/create-server.ts'
 import { requireDatabase } from '../http/require-database.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
-import type { Guards } from './authentication.ts'
 import { Timestamp } from './field-schemas.ts'
 
 const HealthResponse = z
@@ -76,16 +75,14 @@ export type HealthSource = {
   providerClock: () => { status: 'ok' | 'degraded' | 'unknown'; aheadSeconds: number | null }
 }
 
-export function addHealthRoute(
-  app: HttpServer,
-  deps: PaymentDeps,
-  guards: Guards,
-  source: HealthSource,
-): void {
+export const healthRoute: FastifyPluginAsyncZod<{
+  deps: PaymentDeps
+  health: HealthSource
+}> = async (app, { deps, health: source }) => {
   app.get(
-    '/health',
+    '',
     {
-      config: { access: 'public', errors: ['SERVICE_UNAVAILABLE'] },
+      config: { errors: ['SERVICE_UNAVAILABLE'] },
       schema: {
         operationId: 'readHealth',
         summary: 'Whether the service can work',
@@ -97,8 +94,8 @@ export function addHealthRoute(
     async (request) => {
       await requireDatabase(deps.database)
       const answer = { status: 'ok' as const, timestamp: deps.now(), mode: source.mode }
-      const principal = await guards.identify(request)
-      if (!principal && request.headers['x-api-token'] !== undefined) await guards.countTry(request)
+      const principal = await app.identify(request)
+      if (!principal && request.headers['x-api-token'] !== undefined) await app.countTry(request)
       const flowsPage = { flows_page: deps.fleet.flowsPage() ?? null }
       if (principal?.type === 'operator') return { ...answer, ...flowsPage }
       if (principal?.type !== 'admin') return answer

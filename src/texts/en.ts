@@ -1,5 +1,5 @@
 import { access } from './en/access.ts'
-import { alerts } from './en/alerts.ts'
+import { alerts } from './en/alert-failures.ts'
 import { cashier } from './en/cashier.ts'
 import { closing } from './en/closing.ts'
 import { connect } from './en/connect.ts'

@@ -1,5 +1,5 @@
 import { access } from './es/access.ts'
-import { alerts } from './es/alerts.ts'
+import { alerts } from './es/alert-failures.ts'
 import { cashier } from './es/cashier.ts'
 import { closing } from './es/closing.ts'
 import { connect } from './es/connect.ts'

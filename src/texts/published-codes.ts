@@ -1,5 +1,5 @@
 import { access } from './en/access.ts'
-import { alerts } from './en/alerts.ts'
+import { alerts } from './en/alert-failures.ts'
 import { databases } from './en/databases.ts'
 import { definitionValues } from './en/definition.ts'
 import { definitionAddresses } from './en/definition-addresses.ts'

@@ -12,10 +12,11 @@ import {
   withDatabaseParts,
 } from '../../src/backup/database-parts.ts'
 import { loadInto } from '../../src/backup/fill-database.ts'
-import { type Database, openDatabase } from '../../src/db/database.ts'
+import type { Database } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
 import type { EncryptionKey } from '../../src/domain/encryption.ts'
-import { startWorker } from '../../src/flows/deliver/delivery-worker.ts'
+import { DeliveryWorker } from '../../src/flows/deliver/delivery-worker.ts'
 import { EncryptionKeysError } from '../../src/payments/encryption/check-encryption-keys.ts'
 import { insertClosing } from '../../src/repositories/closings/closing-queries.ts'
 import { walkDue } from '../../src/repositories/flows/due-deliveries.ts'
@@ -202,7 +203,7 @@ describe('a database that was filled from another one', () => {
     const tried = Promise.withResolvers<string>()
     const owedTo = { flow: 'articulos', destination: 'tienda' }
     const deps = { leader: leading, log: silent, pollMs: 1_000, sleep: wait }
-    const worker = startWorker(deps, {
+    const worker = new DeliveryWorker(deps, {
       concurrency: 1,
       admit: () => ({ starts: 1, waitMs: 0 }),
       walk: () => {

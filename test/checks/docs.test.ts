@@ -109,6 +109,28 @@ test('every table is whole: no blank line cuts off its rows', () => {
   expect(cut).toEqual([])
 })
 
+test('each constant that CONTRIBUTING names for a value stands in the file that it names', () => {
+  const page = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8')
+  const table = page.slice(page.indexOf('| value | constant | file |')).split('\n\n', 1)[0] ?? ''
+  const rows = table.split('\n').slice(2)
+  expect(rows.length).toBeGreaterThan(10)
+  for (const row of rows) {
+    const [, , names = '', files = ''] = row.split('|')
+    const texts = codesIn(files).map((file) => readFileSync(join(root, file), 'utf8'))
+    for (const name of codesIn(names)) {
+      expect(
+        texts.some((text) => new RegExp(`\\b${name}\\b`).test(text)),
+        row,
+      ).toBe(true)
+    }
+  }
+})
+
+/** The texts between backticks. */
+function codesIn(cell: string): string[] {
+  return [...cell.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code)
+}
+
 test('every file that a page names in its text is there', () => {
   // A page that has named a folder names its files by their names alone.
   const names = new Set(

@@ -60,7 +60,7 @@ const fences: [room: string, never: string[]][] = [
   [provider, [repositories, jobs, db, payments, fleet, routes, http, flows, ...top]],
   [jobs, [payments, fleet, provider, routes, http, flows, notifications, ...top]],
   [repositories, [payments, fleet, jobs, provider, routes, http, flows, notifications, ...top]],
-  [http, [repositories, jobs, db, payments, provider, routes, flows, 'src/domain/', ...top]],
+  [http, [repositories, jobs, db, payments, provider, routes, flows, ...top]],
   ['src/outbound/', [...everyRoom, 'src/domain/', ...top]],
   ['src/texts/', [...everyRoom, ...pure, ...top]],
   ['src/files/', [...everyRoom, 'src/domain/', ...top]],
@@ -83,7 +83,7 @@ test('the sandbox stands alone', () => {
   const product = imports.filter(({ to }) => to.startsWith('sandbox/'))
   const from = [...new Set(product.map((each) => each.from))].sort()
   // Who starts it.
-  expect(from).toEqual(['src/app/run-service.ts', 'src/commands/run-sandbox.ts'])
+  expect(from).toEqual(['src/app/find-provider.ts', 'src/commands/run-sandbox.ts'])
   const outside = importsOf(readSources('sandbox/**/*.ts')).filter(
     ({ to }) => !to.startsWith('sandbox/'),
   )
@@ -103,12 +103,12 @@ test('the fences stand around all there is', () => {
 
 const families = {
   payments: [
-    'admin api-keys audit chargebacks closings connection encryption events operations orders',
-    'people provider-payments sales settlements stores terminals unclaimed-payments webhooks',
+    'admin api-keys audit background chargebacks closings connection encryption events operations orders',
+    'people process provider-payments sales settlements stores terminals unclaimed-payments webhooks',
   ],
   repositories: [
-    'api-keys audit chargebacks closings connection encryption fleet flows metrics notifications operations orders',
-    'people provider-payments sales session settlements statistics stores unclaimed-payments webhooks',
+    'api-keys audit chargebacks closings connection encryption events fleet flows metrics notifications operations',
+    'orders people provider-payments sales session settlements statistics stores unclaimed-payments webhooks',
   ],
   routes: [
     'admin api-keys audit chargebacks closings connection events fleet metrics orders overview',
@@ -138,11 +138,37 @@ test('a file name stands once in the source', () => {
   expect(twice).toEqual([])
 })
 
+const exported =
+  /^export (?:abstract |async )*(?:function\*?|const|let|class|type|interface) (\w+)/gm
+
+test('an exported name stands for one thing', () => {
+  // Each language has the same texts.
+  const others = sources.filter(({ file }) => !file.startsWith('src/texts/'))
+  const names = others.flatMap(({ file, text }) =>
+    [...text.matchAll(exported)].map(([, name]) => ({ name, file })),
+  )
+  const places = Map.groupBy(names, ({ name }) => name)
+  const twice = [...places].flatMap(([name, all]) => {
+    const files = [...new Set(all.map(({ file }) => file))]
+    return files.length > 1 ? [`${name}: ${files.join(', ')}`] : []
+  })
+  expect(twice).toEqual([])
+})
+
+test('no import gives a name of ours another name', () => {
+  const renamed = sources.flatMap(({ file, text }) =>
+    [...text.matchAll(/^import [^'"]*?\b(\w+ as \w+)[^'"]*? from '\./gm)].map(
+      ([, names]) => `${file}: ${names}`,
+    ),
+  )
+  expect(renamed).toEqual([])
+})
+
 const statement = /\bsql(?:<[^`;]*>)?`|\.(?:selectFrom|insertInto|updateTable|deleteFrom)\(/
 
 test('statements stand in repositories alone', () => {
   // What the database itself needs, copies of whole tables, and what flows write into databases of others.
-  const others = [repositories, db, backup, 'src/flows/destinations/sql-statements.ts']
+  const others = [repositories, db, backup, 'src/flows/destinations/statements/']
   const files = sources
     .filter(({ file, text }) => !others.some((one) => file.startsWith(one)) && statement.test(text))
     .map(({ file }) => file)
@@ -159,4 +185,35 @@ test('settings are read in app and by commands alone', () => {
     )
     .map(({ file }) => file)
   expect(files).toEqual([])
+})
+
+/** Each circle of imports, as the way through it. */
+function circlesOf(edges: readonly { from: string; to: string }[]): string[] {
+  const to = Map.groupBy(edges, ({ from }) => from)
+  const isDone = new Set<string>()
+  const circles: string[] = []
+  const follow = (place: string, way: readonly string[]): void => {
+    const begin = way.indexOf(place)
+    if (begin !== -1) {
+      circles.push([...way.slice(begin), place].join(' > '))
+      return
+    }
+    if (isDone.has(place)) return
+    for (const one of to.get(place) ?? []) follow(one.to, [...way, place])
+    isDone.add(place)
+  }
+  for (const place of to.keys()) follow(place, [])
+  return circles
+}
+
+test('no files import each other in a circle, not even types', () => {
+  expect(circlesOf(imports)).toEqual([])
+})
+
+test('no folders import each other in a circle, not even types', () => {
+  const between = imports
+    .map(({ from, to }) => ({ from: dirname(from), to: dirname(to) }))
+    .filter(({ from, to }) => from !== to && to.startsWith('src/'))
+  const edges = [...new Map(between.map((edge) => [`${edge.from} > ${edge.to}`, edge])).values()]
+  expect(circlesOf(edges)).toEqual([])
 })

@@ -18,7 +18,7 @@ const pages = [
 ]
 
 /** Routes that are no part of the described interfaces: pages, and the sandbox. */
-const pagesOfOurs = /^\/(dashboard|admin|docs|openapi\.json)?$/
+const pagesOfOurs = /^\/((dashboard|admin|docs|openapi\.json)?$|_sandbox\/)/
 
 type Named = { page: string; port: string | undefined; method: string; path: string }
 

@@ -1,7 +1,9 @@
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { ClientName } from '../../src/domain/client-name.ts'
+import { means } from '../../src/domain/closing.ts'
 import { sign as signAt } from '../../src/payments/closings/closings.ts'
+import { textIn } from '../../src/texts/texts.ts'
 import {
   clearFaults,
   newAccount,
@@ -140,6 +142,18 @@ test('a closing is unverified while the provider cannot be read, and agreed afte
   await watchAfter(service, 70 * 60_000)
   await watchAfter(service, 16 * 60_000)
   expect((await readClosing(service, till, id)).state).toBe('agreed')
+})
+
+test('a count of an unknown means of payment is refused, and each known one has a word', async () => {
+  const till = await openOwnShop(service, 'means')
+  const refused = await openClosing(service, till, { declared: { tarjeta: '1,00' } })
+  expect([refused.statusCode, refused.json().details]).toEqual([
+    422,
+    [{ path: 'declared.tarjeta', message: 'is not a known field' }],
+  ])
+  const declared = Object.fromEntries(means.map((name) => [name, '1,00']))
+  expect((await openClosing(service, till, { declared })).statusCode).toBe(202)
+  for (const name of means) expect(textIn('es', `closing.method.${name}`)).not.toBe('')
 })
 
 test('a count that is corrected during the comparison is compared, and audited', {

@@ -2,11 +2,10 @@ import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { installCompression } from '../../src/http/compression.ts'
-import { createServer } from '../../src/http/create-server.ts'
-import { readInTurns } from '../../src/http/read-turns.ts'
+import { lists } from '../../src/http/lists.ts'
 import { compareCharges } from '../../src/payments/closings/compare-charges.ts'
 import { type ClosingFile, closingCsv } from '../../src/routes/closings/closing-file.ts'
+import { publicServer } from '../http/sample-app.ts'
 import { longestTurn, promisedMs } from '../support/longest-turn.ts'
 
 /** The files of a large closing are made without delaying other requests. */
@@ -154,15 +153,17 @@ test('a client that reads no further is cut, so that its turn ends', {
 
 /** A server with one turn for its file and its list. */
 async function listenWith(parts: () => AsyncGenerator<string>, stalledMs?: number) {
-  const app = createServer({ logger: false })
-  await installCompression(app)
+  const app = publicServer()
   const limits = { running: { perOwner: 1, total: 1 }, waiting: { perOwner: 5, total: 5 } }
-  readInTurns(app, () => 'acme', limits, stalledMs)
-  const config = { access: 'client' as const, compressed: true }
-  app.get('/file', { config }, async (_request, reply) =>
+  await app.register(lists, {
+    ownerOf: () => 'acme',
+    limits,
+    ...(stalledMs !== undefined && { stalledMs }),
+  })
+  app.get('/file', app.forList, async (_request, reply) =>
     reply.type('text/csv').send(Readable.from(parts())),
   )
-  app.get('/list', { config }, async () => ({}))
+  app.get('/list', app.forList, async () => ({}))
   await app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = app.server.address() as AddressInfo
   return { app, url: `http://127.0.0.1:${port}/file` }

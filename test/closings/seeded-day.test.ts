@@ -1,14 +1,15 @@
+/** @module-tag night */
+
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openHttpReceiver } from '../notifications/receivers.ts'
 import { clearFaults, openOwnShop, setFaults } from '../support/money.ts'
-import { timesAsMany } from '../support/rounds.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call, createStore, sandboxCall, type Till } from '../support/till.ts'
 import { chainBoxes, planted, seedChainDay } from './chain-day.ts'
 import { openClosing, readClosing, today } from './shop-day.ts'
 
-/** The long form has the whole day of a chain. */
-const charges = timesAsMany > 1 ? 10_000 : 2_000
+/** The whole day of a chain. */
+const charges = 10_000
 const searching = { path: '^/v1/payments/search$', method: 'GET' }
 
 let service: TestService

@@ -1,6 +1,7 @@
 // Run by db-migrate.test.ts as a process of its own: migrates the database it is given and prints what it applied.
-import { openDatabase } from '../../src/db/database.ts'
+
 import { migrate } from '../../src/db/migrate.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 
 const [, , databaseUrl = '', folder] = process.argv
 const database = await openDatabase({ databaseUrl })

@@ -1,7 +1,7 @@
 // Run by db-folder.test.ts as a process of its own: opens the folder, then writes rows until it is killed and prints each commit.
 import { readFileSync } from 'node:fs'
 import { sql } from 'kysely'
-import { openDatabase } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 
 const dataDir = process.argv[2] ?? ''
 const database = await openDatabase({ dataDir }).catch((error: Error) => {

@@ -1,12 +1,12 @@
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { analyzeTables } from '../../src/db/analyze-tables.ts'
 import type { Database } from '../../src/db/database.ts'
 import { needsPostgres, openPostgresClone, postgresUrl } from '../support/database.ts'
 
 describe.skipIf(!postgresUrl)(`tables of PostgreSQL (${needsPostgres})`, () => {
   let database: Database
-  beforeAll(async () => {
+  beforeEach(async () => {
     ;({ database } = await openPostgresClone(postgresUrl ?? ''))
     // The server would analyze it by itself.
     await sql`alter table flow_items set (autovacuum_enabled = off)`.execute(database.db)
@@ -17,7 +17,7 @@ describe.skipIf(!postgresUrl)(`tables of PostgreSQL (${needsPostgres})`, () => {
         select pg_stat_force_next_flush()`.execute(db)
     })
   })
-  afterAll(() => database?.close())
+  afterEach(() => database?.close())
 
   /** On one connection, which then publishes what it counted. */
   const addItems = (flow: string, count: number) =>

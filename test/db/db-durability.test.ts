@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { afterAll, expect, test } from 'vitest'
-import { openDatabase } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import { needsPostgres, openEmbedded, openPostgresClone, postgresUrl } from '../support/database.ts'
 import { onServer } from '../support/postgres-template.ts'
 

@@ -1,7 +1,7 @@
 import { escapeIdentifier } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
-import { openDatabase } from '../../src/db/database.ts'
 import { UnfitDatabaseError } from '../../src/db/database-failures.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import { nameInRun, needsPostgres, postgresUrl } from '../support/database.ts'
 import { dropDatabase, onServer, urlOf } from '../support/postgres-template.ts'
 

@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { openDatabase } from '../../src/db/database.ts'
 import { DatabaseLockedError } from '../../src/db/database-failures.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import { pgliteTemplate } from '../support/pglite-template.ts'
 
 type Message = {

@@ -6,13 +6,14 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type Database, openDatabase } from '../../src/db/database.ts'
+import type { Database } from '../../src/db/database.ts'
 import {
   MigrationError,
   migrate,
   migrationsFolder,
   NewerDatabaseError,
 } from '../../src/db/migrate.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import { writeOperatorMessage } from '../../src/errors/operator-error.ts'
 import { nameInRun, needsPostgres, postgresUrl } from '../support/database.ts'
 import { dropDatabase, onServer, urlOf } from '../support/postgres-template.ts'

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { migrationsFolder } from '../../src/db/migrate.ts'
 
 /** Until a version is released, a change of the tables is made in these. */
-const baseline = 9
+const baseline = 10
 /** What a process of the version before does not tolerate: it still reads and writes the tables as they were. */
 const breaking: [what: string, form: RegExp][] = [
   ['removes a table', /\bdrop table\b/],

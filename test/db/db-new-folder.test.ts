@@ -38,7 +38,7 @@ async function untilUnfinished(dataDir: string): Promise<string> {
 }
 
 test('a folder with files that are no whole database stops the start and is not changed', async () => {
-  const { openDatabase } = await import('../../src/db/database.ts')
+  const { openDatabase } = await import('../../src/db/open-database.ts')
   const dataDir = join(parent, 'half')
   await mkdir(join(dataDir, 'pglite/base'), { recursive: true })
   await writeFile(join(dataDir, 'pglite/pg_wal.txt'), 'left')

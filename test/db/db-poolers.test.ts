@@ -1,9 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Database, notify, openDatabase } from '../../src/db/database.ts'
-import type { Log } from '../../src/db/engine.ts'
+import { type Database, notify } from '../../src/db/database.ts'
+import type { DatabaseLog } from '../../src/db/engine.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import { PoolerError } from '../../src/db/postgres-pooler.ts'
 import {
   needsPostgres,
@@ -27,7 +28,7 @@ describe(`behind a pooler in session mode${reason}`, () => {
     if (missing) return
     pooler = await startPgbouncer(server, 'session')
     clone = await openPostgresClone(server)
-    const log: Log = (_level, _fields, message) => lines.push(message)
+    const log: DatabaseLog = (_level, _fields, message) => lines.push(message)
     database = await openDatabase({ databaseUrl: pooler.urlOf(clone.url), log })
   })
   afterAll(async () => {

@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 import { Query } from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type Database, openDatabase } from '../../src/db/database.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { Database } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import {
   needsPostgres,
   openPostgresClone,
@@ -16,16 +17,18 @@ describe.skipIf(!postgresUrl)(`repeated statements (${needsPostgres})`, () => {
   let own: Database
   beforeAll(async () => {
     clone = await openPostgresClone(postgresUrl ?? '')
+    const { db } = clone.database
+    await sql`create table things (id int primary key, name text)`.execute(db)
+    await sql`insert into things values (1, 'one')`.execute(db)
+  })
+  afterAll(() => clone?.database.close())
+  beforeEach(async () => {
     own = await openDatabase({ databaseUrl: clone.url, maxConnections: 1 })
-    await sql`create table things (id int primary key, name text)`.execute(own.db)
-    await sql`insert into things values (1, 'one')`.execute(own.db)
   })
-  afterAll(async () => {
-    await own?.close()
-    await clone?.database.close()
+  afterEach(async () => {
+    vi.restoreAllMocks()
+    await own.close()
   })
-
-  afterEach(() => vi.restoreAllMocks())
 
   const elsewhere = (statement: string) =>
     onServer(clone.url, async (client) => void (await client.query(statement)))

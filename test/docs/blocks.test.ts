@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ServiceProcess, startService } from '../../demo/service-process.ts'
-import { type Block, blocksOf, documentPages } from '../support/document-blocks.ts'
+import { type Block, blocksOf, documentPages, plainAnswer } from '../support/document-blocks.ts'
 
 /**
  * Uses every block of the user's pages as a reader would: runs commands in order against the service and its sandbox, writes
@@ -69,16 +69,25 @@ function runs({ language, reason }: Block): boolean {
 /** Commands that the test itself replaces. */
 const started = /^npm (ci|start|test)\b.*$|^npm run demo\b.*$/
 
-async function run(commands: string): Promise<{ status: number | null; output: string }> {
+type Ran = {
+  status: number | null
+  output: string
+  /** What the last request answered: its status, and the last line that was printed. */
+  answer: { status: number; shown: string }
+}
+
+async function run(commands: string): Promise<Ran> {
   const script = [
     'set -eo pipefail',
     // A refused request fails the block, as a reader would notice it.
-    `curl() { command curl --fail-with-body "$@"; }`,
+    `curl() { command curl --fail-with-body -w '%{stderr}=status=%{http_code}\\n' "$@"; }`,
     state,
     commands,
     'echo',
     'echo "=state="',
-    ...['ADMIN_TOKEN', 'KEY', 'ORDER_ID'].map((name) => `echo "${name}=$${name}"`),
+    ...['ADMIN_TOKEN', 'KEY', 'ORDER_ID', 'NEXT', 'ENDPOINT'].map(
+      (name) => `echo "${name}=$${name}"`,
+    ),
   ].join('\n')
   const child = spawn('bash', ['-c', script], {
     cwd: root,
@@ -88,20 +97,27 @@ async function run(commands: string): Promise<{ status: number | null; output: s
       CONNECTIONS_FILE: join(folder, 'connections.yaml'),
     },
   })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (chunk: Buffer) => {
-      output += chunk.toString()
-    })
-  }
+  let [printed, complaint] = ['', '']
+  child.stdout.on('data', (chunk: Buffer) => {
+    printed += chunk.toString()
+  })
+  child.stderr.on('data', (chunk: Buffer) => {
+    complaint += chunk.toString()
+  })
   const status = await new Promise<number | null>((resolve) => child.once('close', resolve))
-  const [shown = '', kept] = output.split('=state=\n')
+  const [shown = '', kept] = printed.split('=state=\n')
   if (kept !== undefined) state = kept
-  return { status, output: shown }
+  const answered = [...complaint.matchAll(/=status=(\d+)/g)].at(-1)?.[1]
+  const last = shown.trimEnd().split('\n').at(-1) ?? ''
+  return { status, output: shown + complaint, answer: { status: Number(answered), shown: last } }
 }
 
+/** The status of curl for a refused request. */
+const refused = 22
+
 async function runPage(page: string): Promise<void> {
-  for (const block of blocksOf(root, page)) {
+  const all = blocksOf(root, page)
+  for (const [index, block] of all.entries()) {
     if (block.file !== undefined) {
       const path = adapt(block.file)
       mkdirSync(dirname(path), { recursive: true })
@@ -112,8 +128,15 @@ async function runPage(page: string): Promise<void> {
       .split('\n')
       .filter((line) => !started.test(line))
       .join('\n')
-    const { status, output } = await run(adapt(commands))
-    expect(status, `${page}:${block.line}\n${commands}\n${output}`).toBe(0)
+    const { status, output, answer } = await run(adapt(commands))
+    const where = `${page}:${block.line}\n${commands}\n${output}`
+    const next = all[index + 1]
+    expect(status, where).toBe((next?.answer ?? 200) >= 400 ? refused : 0)
+    if (next?.answer === undefined) continue
+    expect(answer.status, where).toBe(next.answer)
+    expect(plainAnswer(JSON.parse(adapt(next.text))), where).toEqual(
+      plainAnswer(JSON.parse(answer.shown)),
+    )
   }
 }
 

@@ -134,6 +134,18 @@ async function sendOrders(): Promise<void> {
   await send('payment cancelOrder', { headers: asTill(), fields: order })
   const paid = await paidOrder('0001-00004721')
   await send('payment refundOrder', { headers: asTill(), fields: { order_id: paid } })
+  await send('payment createConsumer', { headers: asTill(), status: 201 })
+  const { next } = (
+    await call(flows.service, { url: '/events/feed?consumer=erp', token: till.key })
+  ).json()
+  const params = { name: 'erp' }
+  await send('payment commitConsumer', { headers: asTill(), params, fields: { after: next } })
+  await send('payment seekConsumer', { headers: asTill(), params })
+  const endpoint = await send('payment createEndpoint', { headers: asTill(), status: 201 })
+  const ofEndpoint = { headers: asTill(), params: { id: endpoint.json().id } }
+  await send('payment changeEndpoint', ofEndpoint)
+  await send('payment rotateEndpointSecret', ofEndpoint)
+  await send('payment replayEvents', ofEndpoint)
   // No order is in doubt after the tutorial, so this is refused.
   const settled = await send('payment settleOrder', {
     headers: asTill(),

@@ -10,7 +10,7 @@ import { reasonsPage } from '../../checks/references/flow-reasons.ts'
 import type { FlowContext } from '../../src/flows/definition/flow-context.ts'
 import { flowJsonSchema, type JsonSchema } from '../../src/flows/definition/json-schema.ts'
 import { loadConnections } from '../../src/flows/definition/named-connections.ts'
-import { createFlowReader } from '../../src/flows/definition/read-flow.ts'
+import { createFlowReader } from '../../src/flows/loading/read-flow.ts'
 import { blocksOf, documentPages } from '../support/document-blocks.ts'
 
 const folder = fileURLToPath(new URL('../../docs/reference/flows', import.meta.url))

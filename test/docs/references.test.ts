@@ -9,6 +9,7 @@ beforeAll(async () => {
 
 test.each([
   '../../public/dashboard/order-states.js',
+  '../internals/order-moves.md',
   '../internals/tables.md',
   'alerts.md',
   'commands.md',
@@ -27,7 +28,7 @@ test('each generated page has all rows', () => {
     (text.match(/^\| `|^## npm/gm) ?? []).length,
   ])
   expect(Object.fromEntries(rows)).toMatchObject({
-    'commands.md': 10,
+    'commands.md': 11,
     'settings.md': expect.toSatisfy((count: number) => count > 50),
     'errors.md': expect.toSatisfy((count: number) => count > 40),
     'metrics.md': expect.toSatisfy((count: number) => count > 40),

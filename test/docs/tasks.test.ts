@@ -10,7 +10,7 @@ const tasks: [task: string, pages: string[], steps: string[]][] = [
   [
     'charge from PowerShell',
     ['tutorials/first-charge.md', 'how-to/charge-from-an-erp.md'],
-    ['/api-keys', 'Invoke-RestMethod', 'Idempotency-Key', 'retry_safe'],
+    ['/api-keys', 'Invoke-RestMethod', 'Idempotency-Key', 'retry: same_request'],
   ],
   [
     'send the stock of a SQL Server to Tiendanube',
@@ -30,7 +30,7 @@ const tasks: [task: string, pages: string[], steps: string[]][] = [
   [
     'refund a part of a sale',
     ['how-to/refund.md'],
-    ['/orders/refund', '"amount', 'retry_safe', 'On the dashboard'],
+    ['/orders/refund', '"amount', 'retry: same_request', 'On the dashboard'],
   ],
   ['close a day and sign it', ['how-to/close-a-day.md'], ['/closings', 'declared', '/sign']],
   [

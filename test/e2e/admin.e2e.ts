@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { Secret } from '../../src/domain/flow-secret.ts'
@@ -327,6 +329,7 @@ test('why an item did not arrive: what changed, who answered what, and that it h
   refused.delete('explained')
   await button(page, 'Retry what failed').click()
   await expectText(main, 'Every destination has what the source showed last')
+  await versions.nth(0).getByText('1 earlier attempt').click()
   await expectText(versions.nth(0), /delivered\s+HTTP 200[\s\S]*failed/)
   opened?.expectQuiet()
 })
@@ -372,9 +375,32 @@ test('a wrong flow file is shown with its line and key, and is gone once it is m
   const problems = page.getByRole('region', { name: 'Problems of flow files' })
   await expectText(problems, /broken\.flow\.yaml:3:\d+/)
   await expectText(problems, 'polInterval')
+  // No flow runs by it, so no card tells of it.
+  expect(await page.getByText('runs by its former definition').count()).toBe(0)
   await flows.remove('broken.flow.yaml')
   await button(page, 'Read files again').click()
   await expect.poll(() => problems.count(), { timeout: 20_000 }).toBe(0)
+  opened?.expectQuiet()
+})
+
+test('a flow whose file was made wrong says on its card that it runs by its former definition', async () => {
+  const path = join(flows.flowsDir, 'resting.flow.yaml')
+  const before = await readFile(path, 'utf8')
+  await flows.write(
+    'resting.flow.yaml',
+    before.replace(/"pollInterval":"[^"]*"/, '"pollInterval":"soon"'),
+  )
+  await flows.call('POST', '/flows/reload')
+  const page = await open('flows?flow=resting')
+  await expectText(
+    card(page, 'resting'),
+    /It runs by its former definition: its file has a problem\s+resting\.flow\.yaml:1:\d+\s+pollInterval must be a duration/,
+  )
+  await flows.write('resting.flow.yaml', before)
+  await flows.call('POST', '/flows/reload')
+  await expect
+    .poll(() => page.getByText('runs by its former definition').count(), { timeout: 20_000 })
+    .toBe(0)
   opened?.expectQuiet()
 })
 

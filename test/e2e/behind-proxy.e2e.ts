@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hasNginx, startNginx, stopNginx } from '../process/nginx.ts'
+import { hasNginx, startNginx, stopProxy } from '../process/proxies.ts'
 import { adminTokenOf, freePort, type RealProcess, startService } from '../process/real-process.ts'
 import { prepareData } from '../support/pglite-template.ts'
 import { openPage, signIn } from './browser.ts'
@@ -42,7 +42,7 @@ beforeAll(async () => {
 }, 120_000)
 
 afterAll(async () => {
-  await stopNginx(nginx)
+  await stopProxy(nginx)
   running?.child.kill('SIGKILL')
   await running?.ended
   if (folder) await rm(folder, { recursive: true, force: true })

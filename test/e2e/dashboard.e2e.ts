@@ -122,7 +122,7 @@ test('a client key shows its own orders and nothing of others', async () => {
   await expectText(main(page), 'PAN-1')
   expect(await main(page).innerText()).not.toContain('FERRE')
   const ways = await page.getByRole('navigation', { name: 'Sections' }).innerText()
-  expect(ways.split(/\s+/)).toEqual(['Today', 'Orders', 'Boxes', 'Closings'])
+  expect(ways.split(/\s+/)).toEqual(['Today', 'Orders', 'Boxes', 'Closings', 'Events'])
   await goTo(page, `orders/${id}?of=ferreteria`)
   await expectText(page.getByRole('alert'), 'There is no such order')
   expect(await main(page).innerText()).not.toContain('FERRE')

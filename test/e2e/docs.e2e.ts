@@ -174,6 +174,12 @@ test('every GET of the payment API is executed from its page with a token', asyn
       body: { name: 'Ana', role: 'viewer', client: shop.client },
     })
     expect(invited.statusCode, invited.body).toBe(201)
+    const endpoint = await call(service, {
+      url: '/events/endpoints',
+      token: shop.key,
+      body: { url: 'https://erp.example/events' },
+    })
+    expect(endpoint.statusCode, endpoint.body).toBe(201)
     const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
     const watched = await open(address, 'payment API')
     await authorize(watched.page, adminToken)
@@ -195,16 +201,18 @@ test('every GET of the payment API is executed from its page with a token', asyn
         personId: invited.json().person.id,
         fetchId: fetched.json().id,
         chargebackId: cases.chargebacks[0].id,
+        id: endpoint.json().id,
+        event_id: `evt_${'0'.repeat(32)}`,
         from: new Date(service.clock.now().getTime() - 3_600_000).toISOString(),
         invitation,
       },
-      // Nobody has begun a login that this could finish; an account is of a person, not of a token.
-      statuses: { finishLogin: 400, readAccount: 403 },
+      // Nobody has begun a login that this could finish; the page sends no token for an account of a person; nothing was sent.
+      statuses: { finishLogin: 400, readAccount: 401, readSentEvent: 404 },
     })
     expect(Object.keys(answers)).toEqual(expect.arrayContaining(['readOrder', 'followEvents']))
     expectHome(watched, address)
     // The browser tells of each error status that it is answered with.
-    watched.expectQuiet(/status of 40[03]/)
+    watched.expectQuiet(/status of 40[014]/)
   } finally {
     await service.stop()
   }

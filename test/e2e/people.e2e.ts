@@ -77,6 +77,8 @@ test('an invited person chooses a password by the link, and the code leaves the 
   opened = await openPage(`${url}#/invitation/${link.split('#/invitation/')[1]}`, {
     locale: 'es-AR',
   })
+  // The name of the next sign-in, which a password manager stores too.
+  expect(await opened.page.getByLabel('Tu nombre para ingresar').inputValue()).toBe('luis')
   await opened.page.locator('input[name=password]').fill('canary-una clave larga')
   await opened.page.locator('button[type=submit]').click()
   await opened.page.getByRole('link', { name: 'Mi cuenta' }).click()

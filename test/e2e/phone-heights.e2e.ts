@@ -88,12 +88,34 @@ async function tooHigh(page: Page, base: string, views: readonly View[]) {
   return high
 }
 
+/** More endpoints, consumers and attempts than a page shows. */
+async function fillEndpoints() {
+  const { service, key } = chain
+  const post = async (url: string, body: object) => {
+    const answer = await call(service, { url, token: key.key, body })
+    expect(answer.statusCode, answer.body).toBeLessThan(300)
+    return answer.json()
+  }
+  const url = 'https://endpoint-of-a-chain.invalid/a/long/path/of/the/receiver'
+  const made = []
+  for (let times = 0; times < 5; times += 1) {
+    made.push(await post('/events/endpoints', { url, types: ['order.paid', 'order.refunded'] }))
+    await post('/events/feed/consumers', { name: `erp-${times}`, from: 'now' })
+  }
+  const [endpoint] = made
+  for (let times = 0; times < 12; times += 1) {
+    await post(`/events/endpoints/${endpoint.id}/ping`, {})
+  }
+  return endpoint
+}
+
 test('on a phone no view of the payments is higher than three screens', async () => {
   const of = `client=${encodeURIComponent(plan.client)}`
   const list = async (path: string) =>
     (await call(chain.service, { url: path, token: chain.key.key })).json()
   const [{ order_id: order }] = (await list('/orders?q=R-1&limit=1')).orders
   const [{ id: closing }] = (await list('/closings?limit=1')).closings
+  const endpoint = await fillEndpoints()
   const opened = await openPage(`${chain.url}/dashboard`, {
     viewport: phone,
     locale: 'es-AR',
@@ -121,6 +143,8 @@ test('on a phone no view of the payments is higher than three screens', async ()
       ['closings/chargebacks', 'main h1'],
       ['closings/net', 'main h1'],
       ['clients', '.c-keys'],
+      [`events?${of}`, '.orphan'],
+      [`events/${endpoint.id}?${of}`, '.c-answer'],
       ['webhooks', 'main h1'],
       ['activity', 'tbody tr'],
       ['people', 'tbody tr'],

@@ -190,6 +190,7 @@ test.each(all.filter((who) => people[who].client !== null))(
     const ways = await page.locator('nav.ways a').allInnerTexts()
     expect(ways.includes('People')).toBe(mayOf(who).includes('manage_people'))
     expect(ways.includes('Activity')).toBe(mayOf(who).includes('see_activity'))
+    expect(ways.includes('Events')).toBe(mayOf(who).includes('set_up'))
     await show(page, `${dashboard}#/closings`)
     const tabs = await page.locator('.tabs a').allInnerTexts()
     // Of the client as a whole, which a supervisor of some stores does not see.

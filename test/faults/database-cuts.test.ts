@@ -1,3 +1,5 @@
+/** @module-tag long */
+
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { needsPostgres, openPostgresClone, postgresUrl } from '../support/database.ts'

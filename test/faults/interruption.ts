@@ -8,8 +8,9 @@ import {
   PostgresIntrospector,
   PostgresQueryCompiler,
 } from 'kysely'
-import { build, type Database } from '../../src/db/database.ts'
+import type { Database } from '../../src/db/database.ts'
 import { DatabaseUnavailableError } from '../../src/db/database-failures.ts'
+import { build } from '../../src/db/open-database.ts'
 
 /**
  * An interruption of one request at one of its steps; a step is a statement, or a whole transaction. `stall`: it waits

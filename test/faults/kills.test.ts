@@ -4,6 +4,7 @@ import { runKills } from './kill-run.ts'
 
 test.skipIf(!postgresUrl)(
   `T33: a process killed around the outcome of a charge loses and doubles nothing (${needsPostgres})`,
+  { tags: ['long'], timeout: 300_000 },
   async () => {
     const result = await runKills(postgresUrl as string, 3, 5)
     expect(result.problems).toEqual([])
@@ -15,5 +16,4 @@ test.skipIf(!postgresUrl)(
       'charge: after the outcome commits',
     ])
   },
-  300_000,
 )

@@ -1,6 +1,7 @@
 import { connect, createServer } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Database, openDatabase } from '../../src/db/database.ts'
+import type { Database } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import { needsPostgres, openPostgresClone, postgresUrl } from '../support/database.ts'
 import { SentTransactions } from '../support/sent-statements.ts'
 import { startTestService, type TestService } from '../support/service.ts'

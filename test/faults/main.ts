@@ -5,7 +5,7 @@ import {
   readOptions,
   readWholeNumber,
 } from '../../src/commands/run-command.ts'
-import { openDatabase } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import { openEmbedded } from '../support/database.ts'
 import {
   cloneTemplate,
@@ -14,6 +14,7 @@ import {
   urlOf,
 } from '../support/postgres-template.ts'
 import { closeKeptDatabases } from '../support/worker-database.ts'
+import { runEvents } from './event-run.ts'
 import { noKills, runKills } from './kill-run.ts'
 import { runWithoutWebhooks } from './no-webhooks-run.ts'
 import { openCluster } from './postgres-cluster.ts'
@@ -44,6 +45,11 @@ const help: CommandHelp = {
     ['--tills N', 'with --no-webhooks: how many tills; 50 without it'],
     ['--latency MS', 'with --no-webhooks: what each call to the provider takes'],
     ['--neighbour', 'with --no-webhooks: beside another account that is slow'],
+    [
+      '--events N',
+      'writes this many events, which endpoints and consumers get; --kills of two processes meanwhile',
+    ],
+    ['--rate N', 'with --events: events a second; as fast as possible without it'],
   ],
   exitCodes: [
     [0, 'no difference from the provider'],
@@ -66,13 +72,24 @@ const values = readOptions(help, {
   tills: { type: 'string' },
   latency: { type: 'string' },
   neighbour: { type: 'boolean' },
+  events: { type: 'string' },
+  rate: { type: 'string' },
 })
 
 const kind = readName('kind', values.kind, ['random', 'backup'])
 const scenario = readName('only', values.only, scenarioNames)
 
 const numberOf = (
-  name: 'schedules' | 'scenarios' | 'seed' | 'kills' | 'restarts' | 'tills' | 'latency',
+  name:
+    | 'schedules'
+    | 'scenarios'
+    | 'seed'
+    | 'kills'
+    | 'restarts'
+    | 'tills'
+    | 'latency'
+    | 'events'
+    | 'rate',
   standard: number,
 ) => readWholeNumber(name, values[name] ?? String(standard))
 
@@ -83,10 +100,37 @@ async function main(): Promise<number> {
   // The restarts have a server of their own.
   const note = serverUrl && values.restarts === undefined && (await noteAutovacuum(serverUrl))
   if (note) print(note)
+  if (values.events !== undefined) return sendEvents(numberOf('events', 0))
   if (values.kills !== undefined) return kill(numberOf('kills', 0))
   if (values.restarts !== undefined) return restart(numberOf('restarts', 0))
   if (values['no-webhooks']) return waitWithoutWebhooks()
   return runSchedules()
+}
+
+async function sendEvents(events: number): Promise<number> {
+  const serverUrl = process.env.TEST_DATABASE_URL
+  if (!serverUrl) {
+    print('set TEST_DATABASE_URL: the processes that are killed need a PostgreSQL that is not')
+    return 1
+  }
+  const kills = numberOf('kills', 0)
+  const options = { events, kills, rate: numberOf('rate', 0), seed: numberOf('seed', 1) }
+  const result = await runEvents(serverUrl, options)
+  for (const problem of result.problems) print(`! ${problem}`)
+  const seconds = (share: number) => {
+    const all = result.latenciesMs
+    return ((all[Math.ceil(all.length * share) - 1] ?? 0) / 1000).toFixed(2)
+  }
+  print(
+    `${events} events, ${kills} kills, ${result.repeats} repeats, the last one ${(result.settledMs / 1000).toFixed(1)} s after it was written; from the change to ` +
+      `the endpoint ${seconds(0.5)} s (p50), ${seconds(0.95)} s (p95), ${seconds(1)} s at most`,
+  )
+  print(
+    result.problems.length === 0
+      ? 'none lost, none out of order, repeats with the same id only'
+      : `${result.problems.length} problems`,
+  )
+  return result.problems.length === 0 ? 0 : 1
 }
 
 async function kill(kills: number): Promise<number> {

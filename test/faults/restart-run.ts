@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import type { RealProcess } from '../process/real-process.ts'
 import { compareWithProvider } from './compare-with-provider.ts'
 import { sell } from './persistent-sale.ts'

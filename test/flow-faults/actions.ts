@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Action, type ActionDeps, createTime } from './action.ts'
@@ -140,7 +140,10 @@ function createFill(deps: ActionDeps, testFlow: TestFlow): Action {
         if (scenario.second === 'there') second?.shop.empty()
         else {
           const text = JSON.stringify(definitionOf(testFlow, endpoints, true))
-          await writeFile(join(flowsDir, `${testFlow.name}.flow.yaml`), text)
+          const file = join(flowsDir, `${testFlow.name}.flow.yaml`)
+          // Under another name first: a process that starts meanwhile must not read half of it.
+          await writeFile(`${file}.new`, text)
+          await rename(`${file}.new`, file)
         }
       }
       if (isBegun && !isDone) await request()

@@ -40,9 +40,14 @@ export type Child = {
   /** Its log lines at level error, and the count of each message at level warn. */
   errors: string[]
   warnings: Map<string, number>
+  /** The items, as flow/destination/pk, of which it logged that they are sent again because of its late requests. */
+  sentAgain: Set<string>
   /** The steps that it reached. */
   passed: Set<string>
 }
+
+/** The service logs it with the flow, destination and key of the item, after the commit. */
+export const lateRequest = 'a late request may have arrived; the item is sent again'
 
 let started = 0
 
@@ -56,6 +61,7 @@ export function startChild(): Child {
   })
   const errors: string[] = []
   const warnings = new Map<string, number>()
+  const sentAgain = new Set<string>()
   const passed = new Set<string>()
   child.on('message', (report: Report) => {
     if (typeof report === 'object' && 'passes' in report) passed.add(report.passes)
@@ -63,6 +69,9 @@ export function startChild(): Child {
     const { isError, message, line } = report.logged
     if (isError) errors.push(line)
     else warnings.set(message, (warnings.get(message) ?? 0) + 1)
+    if (message !== lateRequest) return
+    const { flow, destination, pk } = JSON.parse(line) as Record<string, string>
+    sentAgain.add(`${flow}/${destination}/${pk}`)
   })
   let address: string | undefined
   const polling = reported(child, longestStartMs, (report) => {
@@ -113,6 +122,7 @@ export function startChild(): Child {
     ended: new Promise((resolve) => child.once('exit', () => resolve())),
     errors,
     warnings,
+    sentAgain,
     passed,
   }
 }

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { CompiledQuery, DatabaseConnection, Dialect, Driver, QueryResult } from 'kysely'
-import { build, type Database } from '../../src/db/database.ts'
+import type { Database } from '../../src/db/database.ts'
+import { build } from '../../src/db/open-database.ts'
 import { openPglite } from '../../src/db/pglite-engine.ts'
 import { postgresEngine } from '../../src/db/postgres-engine.ts'
 import { type Moment, type StatementStep, stepOf } from './steps.ts'

@@ -15,6 +15,7 @@ afterAll(() => clone?.database.close())
 
 test.skipIf(!postgresUrl)(
   `source and target agree after repeated kills; deliveries keep their order and their keys${title}`,
+  { tags: ['long'], timeout: 180_000 },
   async () => {
     clone = await openPostgresClone(String(postgresUrl))
     const { url: databaseUrl, database } = clone
@@ -27,5 +28,4 @@ test.skipIf(!postgresUrl)(
     const usual = stepsOf(false).filter((step) => !isRare({ step }))
     expect(usual.filter((step) => !result.passed.has(step))).toEqual([])
   },
-  180_000,
 )

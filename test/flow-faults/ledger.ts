@@ -29,6 +29,8 @@ export class Ledger {
   /** The reason why a request must not arrive now; undefined when it may. */
   forbids: ((arrival: Arrival) => string | undefined) | undefined
   readonly counts = { arrivals: 0, acknowledged: 0, resent: 0, overtaken: 0 }
+  /** Items whose newer content an upsert of a suspended process overwrote. */
+  readonly overwritten = new Set<string>()
   /** The count of arrivals that were new to the target. Repeated requests do not raise it. */
   advances = 0
   readonly #sourceHistory: SourceHistory

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type CommandHelp, readOptions, readWholeNumber } from '../../src/commands/run-command.ts'
-import { openDatabase } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import { prepareData } from '../support/pglite-template.ts'
 import {
   cloneTemplate,

@@ -7,13 +7,14 @@ import type { Database } from '../../src/db/database.ts'
 import { leaderLease } from '../../src/repositories/flows/leader-lease.ts'
 import { type Actions, startActions } from './actions.ts'
 import { type Chance, createChance } from './chance.ts'
+import { type Child, lateRequest } from './child-process.ts'
 import { definitionOf } from './definition.ts'
 import { type ExternalSystems, openExternalSystems } from './external-systems.ts'
 import { unexpected } from './log-check.ts'
 import { createProcesses, type Processes } from './processes.ts'
 import { createEventCounts, type EventCounts, type RunEvent } from './scenario.ts'
 import { isRare, type KillPoint, killPointsOf, nameOf } from './steps.ts'
-import { itemPathOf, targetsOf } from './test-flow.ts'
+import { itemPathOf, type Receiver, type TestFlow, targetsOf } from './test-flow.ts'
 
 export type RoundOptions = {
   /** PostgreSQL with a connection for the checks, or a folder with the embedded database, where one process runs at a time. */
@@ -167,11 +168,8 @@ export async function runRound(options: RoundOptions): Promise<RoundResult> {
 
 /** Log messages of the service, and the event that each shows. */
 const eventsOfWarnings: readonly (readonly [string, RunEvent])[] = [
-  ['delivery taken over by another process', 'a process was suspended while another took over'],
-  [
-    'a late request may have arrived; the item is sent again',
-    'a delivery sent under an expired lease was requeued',
-  ],
+  ['deliveries taken over by another process', 'a process was suspended while another took over'],
+  [lateRequest, 'a delivery sent under an expired lease was requeued'],
 ]
 
 /** Longer than the server keeps an idle transaction open. */
@@ -199,9 +197,9 @@ async function suspendLeader(
   const victim =
     processes.members.find(({ processId }) => processId === leader) ?? processes.members[0]
   if (!victim) throw new Error('no process runs')
-  for (const { web, second } of systems.testFlows) {
-    web.ledger.maySendOnceMore = true
-    if (second) second.ledger.maySendOnceMore = true
+  for (const [, { ledger }] of systems.testFlows.flatMap(receiversOf)) {
+    ledger.maySendOnceMore = true
+    ledger.overwritten.clear()
   }
   const isBeforeByte =
     chance.maybe(`before the first byte ${kill}`, 0.5) && (await victim.child.suspendAtRequest())
@@ -217,7 +215,40 @@ async function suspendLeader(
   // By then the target has applied the delayed request, and its answer waits.
   await wait(lastRequestsMs)
   victim.child.resume()
+  await awaitReport(systems, victim.child)
   return isBeforeByte
+}
+
+/** Longer than a busy machine needs to continue a process that has lost its lease. */
+const longestReportMs = 15_000
+
+/**
+ * Waits until a resumed process has had each item sent again whose newer content its late request overwrote. Only the sender of a
+ * request knows of it: if it is killed before that, the old content stays until the item changes, as after each request of a
+ * killed process that arrives late.
+ */
+async function awaitReport(systems: ExternalSystems, { sentAgain }: Child): Promise<void> {
+  const unreported = () =>
+    systems.testFlows
+      .flatMap(receiversOf)
+      .flatMap(([place, { ledger }]) =>
+        [...ledger.overwritten].flatMap((pk) =>
+          sentAgain.has(`${place}/${pk}`) ? [] : [{ ledger, pk }],
+        ),
+      )
+  const until = performance.now() + longestReportMs
+  while (unreported().length > 0 && performance.now() < until) await wait(5)
+  for (const { ledger, pk } of unreported()) {
+    ledger.violated(`${pk}: a late request overwrote it, and its sender does not send it again`)
+  }
+}
+
+/** All targets of a flow, each with the names of flow and destination. */
+function receiversOf({ name, web, second }: TestFlow): [string, Receiver][] {
+  return [
+    [`${name}/web`, web],
+    ...(second ? [[`${name}/second`, second] as [string, Receiver]] : []),
+  ]
 }
 
 /** The process that polls and delivers; undefined while there is none. */

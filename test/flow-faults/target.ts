@@ -49,6 +49,8 @@ export async function takeRequest(
   for (const arrival of arrivals) {
     arrival.isLate = isLate || isGivenUp
     receiver.ledger.arrived(arrival)
+    const isOld = isLate && arrival.body && receiver.ledger.hasOvertaken(arrival)
+    if (isOld) receiver.ledger.overwritten.add(arrival.pk)
   }
   // A sender that gave up this request and sent a newer one does not promise their order. A suspended sender has not given it up.
   if (isGivenUp && !isLate && arrivals.some((one) => receiver.ledger.hasOvertaken(one))) return

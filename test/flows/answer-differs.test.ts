@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Secret } from '../../src/domain/flow-secret.ts'
-import { type HttpSettings, openHttpDestination } from '../../src/flows/destinations/http.ts'
+import { HttpDestination, type HttpSettings } from '../../src/flows/destinations/http.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { clock, job, never } from './destinations-job.ts'
 
@@ -28,7 +28,7 @@ afterAll(async () => {
 
 const written = (text: string) => new Secret([{ text, isWritten: true }], text)
 const open = (change: Partial<HttpSettings> = {}) =>
-  openHttpDestination({
+  new HttpDestination({
     request: { method: 'PUT', url: written(`${base}/items/{pk}`), headers: {} },
     answers: [
       { status: [200], when: '$exists(body.error)', is: 'final' },

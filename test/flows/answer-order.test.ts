@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Secret } from '../../src/domain/flow-secret.ts'
-import { type HttpSettings, openHttpDestination } from '../../src/flows/destinations/http.ts'
+import { HttpDestination, type HttpSettings } from '../../src/flows/destinations/http.ts'
 import type { DeliveryJob } from '../../src/flows/types.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { clock, job, never } from './destinations-job.ts'
@@ -35,7 +35,7 @@ afterAll(async () => {
 const written = (text: string) => new Secret([{ text, isWritten: true }], text)
 const to = (path: string) => ({ method: 'POST' as const, url: written(base + path), headers: {} })
 const open = (change: Partial<HttpSettings> = {}) =>
-  openHttpDestination({
+  new HttpDestination({
     request: to('/item'),
     timeoutMs: 5_000,
     respectRetryAfter: true,

@@ -1,11 +1,11 @@
 import { expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
-import { FlowReason, type Model, Timestamp, toWire } from '../../src/flows/api-model.ts'
+import { FlowReason, FlowTimestamp, type Model, toWire } from '../../src/flows/api/api-model.ts'
 
 const schema = z.object({
   name: z.string(),
-  seen_at: Timestamp,
-  next_attempt_at: Timestamp.nullable().describe('null when it is due'),
+  seen_at: FlowTimestamp,
+  next_attempt_at: FlowTimestamp.nullable().describe('null when it is due'),
   why: FlowReason,
   last_error_why: FlowReason.optional(),
   rows: z.array(z.object({ rows_read: z.number() })),

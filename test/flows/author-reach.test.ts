@@ -6,7 +6,7 @@ import { sql as raw } from 'kysely'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { ownSecrets } from '../../src/app/secrets-file.ts'
 import { createFlowContext } from '../../src/flows/definition/flow-context.ts'
-import { createFlowReader } from '../../src/flows/definition/read-flow.ts'
+import { createFlowReader } from '../../src/flows/loading/read-flow.ts'
 import { needsPostgres, postgresUrl } from '../support/database.ts'
 import {
   connectedFlow,
@@ -280,7 +280,7 @@ test('a flow by connections runs: its requests have the credentials and stay bel
   const saved = await save(`${name}.flow.yaml`, definition)
   expect(saved.json()).toMatchObject({ name, problems: [] })
   await flows.call('POST', `/sync/${name}?force=true`, as(author))
-  await flows.ended()
+  await flows.ended(name)
   const sent = shop.received.filter(({ path }) => path.includes(name))
   expect(sent.map(({ path, headers }) => [path, headers['x-shop-token']])).toEqual([
     [`/api/${name}/A%2F1`, secret],
@@ -595,7 +595,7 @@ test('connections are listed without credentials, and tried by who may save', as
   expect(tested.json()).toEqual({
     name: 'shop',
     ok: true,
-    message: 'La dirección responde con HTTP 200',
+    message: 'The address answers with HTTP 200',
   })
   expect(shop.received.at(-1)?.headers['x-shop-token']).toBe(secret)
   shop.answer(401)

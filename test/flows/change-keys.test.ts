@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import {
   jsonFlow,
   startTarget,
@@ -15,17 +15,19 @@ const known = new Set<string>()
 
 beforeAll(async () => {
   target = await startTarget()
+  flows = await startTestFlows({ files: { 'shop.flow.yaml': jsonFlow('shop', target.url) } })
+})
+afterAll(async () => {
+  await flows?.stop()
+  await target?.close()
+})
+beforeEach(() => {
   target.answer(({ path, headers, body }) => {
     const key = String(headers['idempotency-key'])
     if (!known.has(key)) prices.set(path, (body as { price: unknown }).price)
     known.add(key)
     return 200
   })
-  flows = await startTestFlows({ files: { 'shop.flow.yaml': jsonFlow('shop', target.url) } })
-})
-afterAll(async () => {
-  await flows?.stop()
-  await target?.close()
 })
 
 const price = async (value: number, path: string) => {

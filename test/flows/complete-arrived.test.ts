@@ -1,10 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { build, type Database } from '../../src/db/database.ts'
+import type { Database } from '../../src/db/database.ts'
+import { build } from '../../src/db/open-database.ts'
 import { openPglite } from '../../src/db/pglite-engine.ts'
-import type { Outcome } from '../../src/flows/deliver/retry-rules.ts'
-import { type Fence, type ItemOutcome, saveGroup } from '../../src/flows/deliver/save-outcomes.ts'
+import type { DeliveryOutcome } from '../../src/flows/deliver/retry-rules.ts'
+import {
+  type ItemOutcome,
+  saveGroup,
+  type TermProof,
+} from '../../src/flows/deliver/save-outcomes.ts'
 import { LeaseLostError } from '../../src/jobs/with-lease.ts'
 import { recordChanges } from '../../src/repositories/flows/deliveries.ts'
 import { keepLease, type LeaseToken, takeLease } from '../../src/repositories/leases.ts'
@@ -43,17 +48,17 @@ async function owe(pks: readonly string[], version = 1) {
   return { target, lease }
 }
 
-const fenceOf = (lease: LeaseToken): Fence => ({
+const fenceOf = (lease: LeaseToken): TermProof => ({
   proof: () => lease,
   holds: (trx) => keepLease(trx, lease),
 })
 
-const arrived = (pk: string, version = 1): ItemOutcome<Outcome> => ({
+const arrived = (pk: string, version = 1): ItemOutcome<DeliveryOutcome> => ({
   pk,
   outcome: { kind: 'delivered', version, change: 'upsert', hash: 'h1:a', attempts: 2, status: 201 },
 })
 
-const failed = (pk: string): ItemOutcome<Outcome> => ({
+const failed = (pk: string): ItemOutcome<DeliveryOutcome> => ({
   pk,
   outcome: {
     ...{ kind: 'final', version: 1, change: 'upsert', hash: 'h1:a' },

@@ -68,6 +68,7 @@ const callers = {
   }),
   // Each listener has its own token: the one of the money is not tried out here.
   'the METRICS_TOKEN': () => ({ 'x-api-token': metricsToken }),
+  'the METRICS_TOKEN as Prometheus sends it': () => ({ authorization: `Bearer ${metricsToken}` }),
   'the ADMIN_TOKEN': () => ({ 'x-api-token': adminToken }),
   'a client key': () => ({ 'x-api-token': clientKey }),
   'a session of the payment listener': () => ({ cookie: session, 'sec-fetch-site': 'same-origin' }),
@@ -91,6 +92,7 @@ const expectations: Record<'open' | 'guarded' | 'unguarded', Record<Caller, 'in'
     'the SYNC_TOKEN': 'in',
     'the SYNC_TOKEN under another name of the host': 403,
     'the METRICS_TOKEN': 'in',
+    'the METRICS_TOKEN as Prometheus sends it': 'in',
     'the ADMIN_TOKEN': 'in',
     'a client key': 'in',
     'a session of the payment listener': 'in',
@@ -111,6 +113,7 @@ const expectations: Record<'open' | 'guarded' | 'unguarded', Record<Caller, 'in'
     'the SYNC_TOKEN under another name of the host': 'in',
     // But for the figures.
     'the METRICS_TOKEN': 401,
+    'the METRICS_TOKEN as Prometheus sends it': 401,
     'the ADMIN_TOKEN': 401,
     'a client key': 401,
     'a session of the payment listener': 401,
@@ -198,11 +201,13 @@ test.each(['open', 'guarded', 'unguarded'] as const)(
       const headers = callers[caller]()
       for (const { method, path, isPublic, isForMetrics, lets } of operations) {
         const answer = await flows.call(method, path, { headers })
-        const isScrape = isForMetrics && caller === 'the METRICS_TOKEN'
+        const isScrape = isForMetrics && caller.startsWith('the METRICS_TOKEN')
         const passes = expected === 'in' || isPublic || isScrape
         // No page of elsewhere signs anybody out.
         const isForeignEnd = caller === 'a page elsewhere' && method === 'DELETE' && isPublic
-        const answered = isForeignEnd ? 403 : passes ? lets : expected
+        // A session begins under a name of the service only.
+        const isForeignName = 'host' in headers && method === 'POST' && isPublic
+        const answered = isForeignEnd ? 403 : isForeignName ? 421 : passes ? lets : expected
         expect(answer.statusCode, `${method} ${path}, ${caller}`).toBe(answered)
         if (!passes) refusals.add(`${answer.headers['content-type']} ${answer.body}`)
       }

@@ -165,7 +165,7 @@ test.each([
     const { why } = response.json()
     expect([why.code, why.message]).toEqual([
       'FILE_UNREADABLE',
-      expect.stringMatching(/^origen file: .*broken\.json no es JSON$/),
+      expect.stringMatching(/^file source: .*broken\.json is not JSON$/),
     ])
     expect(response.json().error).toContain('broken.json')
     const errors = (await flows.call('GET', '/errors?flow=broken')).json()

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { pauseFlows } from '../../src/flows/control/pauses-and-limits.ts'
+import { pauseFlows } from '../../src/flows/poll/pauses-and-limits.ts'
 import { startTestFlows, type TestFlows } from '../support/flows.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { audit } from './poll-support.ts'

@@ -6,15 +6,15 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { checkFlows } from '../../src/flows/definition/check-flow-files.ts'
 import { flowJsonSchema } from '../../src/flows/definition/json-schema.ts'
-import { loadFlows } from '../../src/flows/definition/load-flow-files.ts'
-import { createFlowReader } from '../../src/flows/definition/read-flow.ts'
 import { compileMapping } from '../../src/flows/deliver/item-body.ts'
 import { StoreBody } from '../../src/flows/destinations/payments-stores.ts'
 import { groupRows } from '../../src/flows/item/group-rows.ts'
 import { createItemReader } from '../../src/flows/item/item.ts'
-import { openFileSource } from '../../src/flows/sources/file.ts'
+import { checkFlows } from '../../src/flows/loading/check-flow-files.ts'
+import { loadFlows } from '../../src/flows/loading/load-flow-files.ts'
+import { createFlowReader } from '../../src/flows/loading/read-flow.ts'
+import { FileSource } from '../../src/flows/sources/file.ts'
 import { localFiles } from '../../src/flows/sources/file-local.ts'
 import { ReasonError } from '../../src/texts/reason.ts'
 import { context, flowText, read } from './definition-support.ts'
@@ -200,7 +200,7 @@ async function bodiesOf(name: string) {
   if (flow?.source.type !== 'file') throw new Error(`no flow ${name} with a file`)
   const log = { warn: () => undefined }
   const now = () => new Date(Date.now() + 3_600_000)
-  const source = openFileSource(
+  const source = new FileSource(
     flow.source,
     { flow, now, log },
     localFiles(flow.source.path, { inside: undefined, outside: [] }),

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { destinationForms, itemFormHash } from '../../src/flows/definition/definition-hash.ts'
-import { createFlowReader } from '../../src/flows/definition/read-flow.ts'
+import { destinationForms, itemFormHash } from '../../src/flows/item/definition-hash.ts'
+import { createFlowReader } from '../../src/flows/loading/read-flow.ts'
 import { context, read } from './definition-support.ts'
 
 const base = `

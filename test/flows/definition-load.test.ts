@@ -3,9 +3,9 @@ import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { formatProblem } from '../../src/flows/definition/check-flow-files.ts'
 import { createFlowContext } from '../../src/flows/definition/flow-context.ts'
-import { loadFlows } from '../../src/flows/definition/load-flow-files.ts'
+import { formatProblem } from '../../src/flows/loading/check-flow-files.ts'
+import { loadFlows } from '../../src/flows/loading/load-flow-files.ts'
 import { context, flowText } from './definition-support.ts'
 
 let dir: string

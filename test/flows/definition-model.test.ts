@@ -1,24 +1,24 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Answer as Reply } from '../../src/db/column-types.ts'
+import type { QuestionAnswer as Reply } from '../../src/db/column-types.ts'
 import type { Database } from '../../src/db/database.ts'
-import {
-  pauseFlows,
-  resetFlow,
-  resetItem,
-  resumeFlows,
-} from '../../src/flows/control/pauses-and-limits.ts'
+import { identitiesOf } from '../../src/flows/definition/identity.ts'
+import { type Flow, flowSchema } from '../../src/flows/definition/schema.ts'
 import {
   definitionHash,
   destinationForms,
   itemFormHash,
   keyFormHash,
-} from '../../src/flows/definition/definition-hash.ts'
-import { identitiesOf } from '../../src/flows/definition/identity.ts'
-import { type Flow, flowSchema } from '../../src/flows/definition/schema.ts'
-import type { FlowRuntime } from '../../src/flows/flow-runtime.ts'
+} from '../../src/flows/item/definition-hash.ts'
+import type { FlowRuntime } from '../../src/flows/item/flow-runtime.ts'
 import { createItemReader } from '../../src/flows/item/item.ts'
 import { usedFieldsOf } from '../../src/flows/poll/missing-fields.ts'
+import {
+  pauseFlows,
+  resetFlow,
+  resetItem,
+  resumeFlows,
+} from '../../src/flows/poll/pauses-and-limits.ts'
 import { pollOnce } from '../../src/flows/poll/poll.ts'
 import { questionState } from '../../src/flows/poll/poll-plan.ts'
 import { applyAnswer } from '../../src/flows/poll/question.ts'

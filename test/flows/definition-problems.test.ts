@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { functionNames } from '../../src/flows/definition/rules-expressions.ts'
+import { functionNames } from '../../src/flows/loading/rules-expressions.ts'
 import { flowText, problemsOf } from './definition-support.ts'
 
 const destinations = (...lines: string[]) => ['destinations:', ...lines].join('\n')

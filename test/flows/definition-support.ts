@@ -1,6 +1,6 @@
-import { formatProblem } from '../../src/flows/definition/check-flow-files.ts'
 import type { FlowContext } from '../../src/flows/definition/flow-context.ts'
-import { createFlowReader, type ReadFlow } from '../../src/flows/definition/read-flow.ts'
+import { formatProblem } from '../../src/flows/loading/check-flow-files.ts'
+import { createFlowReader, type ReadFlow } from '../../src/flows/loading/read-flow.ts'
 
 /** Independent of the machine: no mail, no files, two variables. */
 export const context: FlowContext = {

@@ -69,7 +69,7 @@ test('a flow asks about deletes that its guard holds, with the reason and the ke
   const why = {
     code: 'DELETES_HELD_MANY',
     data: { items: 5, percent: '50.0', known: 10, most: 10 },
-    message: '5 bajas esperan respuesta: faltan de golpe 50.0 % de 10 ítems, más del 10 %',
+    message: '5 deletes wait for an answer: 50.0 % of 10 items vanished at once, more than 10 %',
   }
   const reason = '5 deletes wait for an answer: 50.0 % of 10 items vanished at once, more than 10 %'
   const asked = {
@@ -120,6 +120,7 @@ test('one delete is allowed by its key, then the others; each answer is recorded
     .selectFrom('activity_log')
     .select('action')
     .where('action', '=', 'flow.question_answered')
+    .where('resource_id', '=', name)
     .execute()
   expect(audited).toHaveLength(3)
 })

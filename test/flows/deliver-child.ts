@@ -1,5 +1,5 @@
 import { appendFileSync, existsSync, writeFileSync } from 'node:fs'
-import { openDatabase } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import { createService, flowOf, receiver } from './deliver-support.ts'
 
 // A process of its own that delivers until it is killed: a line per attempt, at its first byte. After `most` of them no answer

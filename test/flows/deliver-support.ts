@@ -1,15 +1,12 @@
 import type { Database } from '../../src/db/database.ts'
 import { type Flow, flowSchema } from '../../src/flows/definition/schema.ts'
-import {
-  createDeliveries,
-  type Deliveries,
-  type DeliveriesDeps,
-} from '../../src/flows/deliver/deliver.ts'
+import { Deliveries, type DeliveriesDeps } from '../../src/flows/deliver/deliver.ts'
 import type { SavedDeliveries } from '../../src/flows/deliver/destination-worker.ts'
 import { retryFailed } from '../../src/flows/deliver/retry-deliveries.ts'
 import { withheld } from '../../src/flows/destinations/delivery-result.ts'
 import type { DestinationContext } from '../../src/flows/destinations/destination-context.ts'
-import { createEnqueue, type Enqueue } from '../../src/flows/poll/poll-writer.ts'
+import type { Enqueue } from '../../src/flows/poll/poll-deps.ts'
+import { createEnqueue } from '../../src/flows/poll/poll-writer.ts'
 import type {
   DeliveryJob,
   DeliveryResult,
@@ -119,7 +116,10 @@ export function memoryLog() {
   return { lines, info: at('info'), warn: at('warn'), error: at('error') }
 }
 
-export type Service = Deliveries & {
+export type Service = Pick<
+  Deliveries,
+  'start' | 'stop' | 'open' | 'close' | 'isDeletedBeside' | 'tryNow' | 'countActive'
+> & {
   /** What was committed of outcomes. */
   saved: SavedDeliveries[]
   enqueue: Enqueue
@@ -179,7 +179,7 @@ export function createService(
     deps.leader ?? createLeader({ database, now, processId, log, ...(leaseMs && { leaseMs }) })
   const receivers = new Map<string, Receiver>()
   const saved: SavedDeliveries[] = []
-  const deliveries = createDeliveries({
+  const deliveries = new Deliveries({
     database,
     now,
     random: () => 0.5,
@@ -207,7 +207,11 @@ export function createService(
   const open = new Set<string>()
   const enqueue = createEnqueue({ database, now: () => new Date() })
   return {
-    ...deliveries,
+    open: (...given) => deliveries.open(...given),
+    close: (name) => deliveries.close(name),
+    isDeletedBeside: (name) => deliveries.isDeletedBeside(name),
+    tryNow: (target) => deliveries.tryNow(target),
+    countActive: () => deliveries.countActive(),
     saved,
     enqueue,
     database,

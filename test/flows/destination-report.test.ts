@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { reportDestination } from '../../src/flows/control/destination-reports.ts'
+import { reportDestination } from '../../src/flows/deliver/destination-reports.ts'
 import { openTestDatabase } from '../support/database.ts'
 
 let database: Database

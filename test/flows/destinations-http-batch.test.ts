@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { Secret } from '../../src/domain/flow-secret.ts'
-import { type HttpSettings, openHttpDestination } from '../../src/flows/destinations/http.ts'
+import { HttpDestination, type HttpSettings } from '../../src/flows/destinations/http.ts'
 import type { DeliveryJob } from '../../src/flows/types.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { clock, job, never } from './destinations-job.ts'
@@ -47,7 +47,7 @@ const jobs = (...pks: string[]): DeliveryJob[] =>
 function open(batch: Partial<NonNullable<HttpSettings['batch']>> = {}, isOwn = true) {
   const request = { method: 'PUT', url: written(`${base}/one/{pk}`), headers: {} } as const
   const many = { method: 'POST', url: written(`${base}/many`), headers: {} } as const
-  return openHttpDestination({
+  return new HttpDestination({
     request: isOwn ? request : many,
     batch: { size: 10, request: many, ...batch },
     timeoutMs: 5_000,

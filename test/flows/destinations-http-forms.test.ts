@@ -3,8 +3,8 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { Secret } from '../../src/domain/flow-secret.ts'
-import { type HttpSettings, openHttpDestination } from '../../src/flows/destinations/http.ts'
-import { writeBody } from '../../src/flows/destinations/http-body.ts'
+import { HttpDestination, type HttpSettings } from '../../src/flows/destinations/http.ts'
+import { writeBody } from '../../src/flows/net/http-body.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { clock, job, never } from './destinations-job.ts'
 
@@ -39,7 +39,7 @@ afterAll(async () => {
 
 const written = (text: string) => new Secret([{ text, isWritten: true }], text)
 const open = (change: Partial<HttpSettings> = {}, url = '/items/{pk}') =>
-  openHttpDestination({
+  new HttpDestination({
     request: { method: 'POST', url: written(base + url), headers: {} },
     timeoutMs: 5_000,
     respectRetryAfter: true,

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { Secret } from '../../src/domain/flow-secret.ts'
-import { type HttpSettings, openHttpDestination } from '../../src/flows/destinations/http.ts'
+import { HttpDestination, type HttpSettings } from '../../src/flows/destinations/http.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { clock, job, never } from './destinations-job.ts'
 
@@ -43,7 +43,7 @@ const written = (path: string) => {
   return { url: new Secret([{ text, isWritten: true }], text), headers: {} }
 }
 const open = (change: (to: typeof written) => Partial<HttpSettings>) =>
-  openHttpDestination({
+  new HttpDestination({
     request: { method: 'PUT', ...written('/items/x') },
     timeoutMs: 5_000,
     respectRetryAfter: true,

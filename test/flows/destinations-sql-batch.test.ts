@@ -2,7 +2,7 @@ import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openSqlDestination } from '../../src/flows/destinations/sql.ts'
-import type { SqlDriver } from '../../src/flows/destinations/sql-statements.ts'
+import type { SqlDriver } from '../../src/flows/destinations/statements/sql-statement.ts'
 import type { Destination } from '../../src/flows/types.ts'
 import { job, never } from './destinations-job.ts'
 

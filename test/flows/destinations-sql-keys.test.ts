@@ -3,10 +3,10 @@ import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { openSqlDestination } from '../../src/flows/destinations/sql.ts'
 import {
-  deleteStatement,
+  mysqlDelete,
   mysqlUpdate,
-  type SqlDriver,
-} from '../../src/flows/destinations/sql-statements.ts'
+} from '../../src/flows/destinations/statements/mysql-statements.ts'
+import type { SqlDriver } from '../../src/flows/destinations/statements/sql-statement.ts'
 import type { DeliveryResult } from '../../src/flows/types.ts'
 import { job, never } from './destinations-job.ts'
 
@@ -191,7 +191,7 @@ test.skipIf(!hasMysql)('uses the index of the key', async () => {
     ['code', 'k7'],
     ['name', 'y'],
   ])
-  for (const { text, values } of [mysqlUpdate(target, row), deleteStatement(target, [['k7']])]) {
+  for (const { text, values } of [mysqlUpdate(target, row), mysqlDelete(target, [['k7']])]) {
     expect(await admin.run(`explain ${text}`, values)).toMatchObject([
       { key: 'PRIMARY', rows: '1' },
     ])

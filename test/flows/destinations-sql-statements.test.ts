@@ -1,16 +1,25 @@
 import { expect, test } from 'vitest'
 import { deletedKey, rowOf } from '../../src/flows/destinations/sql-row.ts'
 import {
-  deleteStatement,
-  IdentifierError,
+  mssqlDelete,
   mssqlUpsert,
+} from '../../src/flows/destinations/statements/mssql-statements.ts'
+import {
+  mysqlDelete,
   mysqlInsert,
   mysqlUpdate,
+} from '../../src/flows/destinations/statements/mysql-statements.ts'
+import {
+  postgresDelete,
   postgresUpsert,
-  quoteIdentifier,
+} from '../../src/flows/destinations/statements/postgres-statements.ts'
+import {
+  checkNames,
+  IdentifierError,
   type SqlDriver,
   type SqlTarget,
-} from '../../src/flows/destinations/sql-statements.ts'
+  tableText,
+} from '../../src/flows/destinations/statements/sql-statement.ts'
 import { mssqlConfig } from '../../src/flows/net/mssql-connection.ts'
 import { job } from './destinations-job.ts'
 
@@ -30,11 +39,11 @@ const samePostgres = (column: string, value: string) =>
 
 test('PostgreSQL: one insert with on conflict changes only a row of exactly the same key', () => {
   expect(postgresUpsert(target('postgres'), [row])).toEqual({
-    text: `insert into "erp"."stores" as t ("id", "na""me") values ($1, $2) on conflict ("id") do update set "na""me" = excluded."na""me" where ${samePostgres('t."id"', 'excluded."id"')}`,
+    text: `insert into "erp"."stores" as t ("id", "na""me") values ($1, $2) on conflict ("id") do update set "na""me" = "excluded"."na""me" where ${samePostgres('"t"."id"', '"excluded"."id"')}`,
     values: ['SUC-1', 'x'],
   })
   const alone = postgresUpsert(target('postgres'), [new Map([['id', 1]])]).text
-  expect(alone).toContain('do update set "id" = excluded."id" where')
+  expect(alone).toContain('do update set "id" = "excluded"."id" where')
 })
 
 const sameMssql = (column: string, value: string) => {
@@ -48,7 +57,7 @@ const sameMssql = (column: string, value: string) => {
 
 test('SQL Server: one merge keeps its lock', () => {
   expect(mssqlUpsert(target('mssql'), [row])).toEqual({
-    text: `merge into [erp].[stores] with (holdlock) as t using (values (@p0, @p1)) as s ([id], [na"me]) on ${sameMssql('t.[id]', 's.[id]')} when matched then update set [na"me] = s.[na"me] when not matched then insert ([id], [na"me]) values (s.[id], s.[na"me]);`,
+    text: `merge into [erp].[stores] with (holdlock) as t using (values (@1, @2)) as s ([id], [na"me]) on ${sameMssql('[t].[id]', '[s].[id]')} when matched then update set [na"me] = [s].[na"me] when not matched then insert ([id], [na"me]) values ([s].[id], [s].[na"me]);`,
     values: ['SUC-1', 'x'],
   })
   expect(mssqlUpsert(target('mssql'), [new Map([['id', 1]])]).text).not.toContain('when matched')
@@ -69,15 +78,15 @@ test('MySQL: an update by key, then an insert', () => {
 
 test('a delete has every part of the key', () => {
   const key = ['a', 5]
-  expect(deleteStatement(target('postgres', ['x', 'y']), [key])).toEqual({
+  expect(postgresDelete(target('postgres', ['x', 'y']), [key])).toEqual({
     text: `delete from "erp"."stores" where "x" = $1 and ${samePostgres('"x"', '$1')} and "y" = $2 and ${samePostgres('"y"', '$2')}`,
     values: ['a', 5],
   })
-  expect(deleteStatement(target('mssql', ['x', 'y']), [key])).toEqual({
-    text: `delete from [erp].[stores] where ${sameMssql('[x]', '@p0')} and ${sameMssql('[y]', '@p1')}`,
+  expect(mssqlDelete(target('mssql', ['x', 'y']), [key])).toEqual({
+    text: `delete from [erp].[stores] where ${sameMssql('[x]', '@1')} and ${sameMssql('[y]', '@2')}`,
     values: ['a', 5],
   })
-  expect(deleteStatement(target('mysql', ['x', 'y']), [key])).toEqual({
+  expect(mysqlDelete(target('mysql', ['x', 'y']), [key])).toEqual({
     text: `delete from \`erp\`.\`stores\` where \`x\` = ? and ${sameMysql('`x`')} and \`y\` = ? and (charset(\`y\`) = 'binary' or ${sameMysql('`y`')})`,
     values: ['a', 'a', '5', '5'],
   })
@@ -87,7 +96,7 @@ test('several rows are one statement, several keys one condition', () => {
   const rows = [row, new Map([...row, ['id', 'SUC-2']])]
   const texts = {
     postgres: 'values ($1, $2), ($3, $4) on conflict',
-    mssql: 'using (values (@p0, @p1), (@p2, @p3)) as s ([id], [na"me]) on',
+    mssql: 'using (values (@1, @2), (@3, @4)) as s ([id], [na"me]) on',
   }
   const made = {
     postgres: postgresUpsert(target('postgres'), rows),
@@ -98,7 +107,7 @@ test('several rows are one statement, several keys one condition', () => {
     expect(made[driver].values).toEqual(['SUC-1', 'x', 'SUC-2', 'x'])
   }
   expect(mysqlInsert(target('mysql'), rows).text).toMatch(/ values \(\?, \?\), \(\?, \?\)$/)
-  const removal = deleteStatement(target('postgres'), [['a'], ['b']])
+  const removal = postgresDelete(target('postgres'), [['a'], ['b']])
   expect(removal.text).toBe(
     `delete from "erp"."stores" where ("id" = $1 and ${samePostgres('"id"', '$1')}) or ("id" = $2 and ${samePostgres('"id"', '$2')})`,
   )
@@ -106,20 +115,22 @@ test('several rows are one statement, several keys one condition', () => {
 })
 
 test('names are quoted so that no name ends its quotes', () => {
-  expect(quoteIdentifier('postgres', 'a"; drop table x --')).toBe('"a""; drop table x --"')
-  expect(quoteIdentifier('mysql', 'a`; drop')).toBe('`a``; drop`')
-  expect(quoteIdentifier('mssql', 'a]; drop')).toBe('[a]]; drop]')
+  const quoted = (driver: SqlDriver, table: string) => tableText({ driver, table })
+  expect(quoted('postgres', 'a"; drop table x --')).toBe('"a""; drop table x --"')
+  expect(quoted('mysql', 'a`; drop')).toBe('`a``; drop`')
+  expect(quoted('mssql', 'a]; [drop')).toBe('[a]]; [drop]')
+  expect(mssqlUpsert(target('mssql'), [new Map([['[a]', 1]])]).text).toContain('insert ([[a]]])')
 })
 
 test('names that a database would cut or refuse are errors', () => {
   for (const driver of drivers) {
     for (const name of ['', 'a\0b', 'a\nb', 'x'.repeat(129), '\ud800']) {
-      expect(() => quoteIdentifier(driver, name)).toThrow(IdentifierError)
+      expect(() => checkNames(driver, ['id', name])).toThrow(IdentifierError)
     }
   }
   // 32 characters, 64 bytes.
-  expect(() => quoteIdentifier('postgres', 'ñ'.repeat(32))).toThrow(IdentifierError)
-  expect(quoteIdentifier('mysql', 'ñ'.repeat(64))).toHaveLength(66)
+  expect(() => checkNames('postgres', ['ñ'.repeat(32)])).toThrow(IdentifierError)
+  expect(() => checkNames('mysql', ['ñ'.repeat(64)])).not.toThrow()
 })
 
 test('a row has a column per field; lists and objects are JSON text', () => {

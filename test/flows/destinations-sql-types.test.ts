@@ -2,7 +2,7 @@ import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { openSqlDestination } from '../../src/flows/destinations/sql.ts'
-import type { SqlDriver } from '../../src/flows/destinations/sql-statements.ts'
+import type { SqlDriver } from '../../src/flows/destinations/statements/sql-statement.ts'
 import { job, never } from './destinations-job.ts'
 import { reachable } from './sources-sql-support.ts'
 import { column, contains, type TdsAnswer, tdsServer } from './sources-tds-server.ts'
@@ -124,7 +124,7 @@ describe('SQL Server', () => {
   /** The declared types of the parameters. */
   const declared = (request: Buffer | undefined) => {
     const text = request?.toString('latin1').replaceAll('\0', '') ?? ''
-    return [...text.matchAll(/@p\d+ ([a-z]+\([a-z0-9]+\))/g)].map(([, type]) => type)
+    return [...text.matchAll(/@\d+ ([a-z]+\([a-z0-9]+\))/g)].map(([, type]) => type)
   }
 
   test('an empty column of bytes is an empty value of bytes, in a batch and alone', async () => {

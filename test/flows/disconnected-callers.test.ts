@@ -72,9 +72,11 @@ test('a pause stays after a resume whose client disconnected', async () => {
 })
 
 test('a sync is carried out also after its client disconnected, since it reads the source as it is then', async () => {
+  const before = await activity()
   await flows.write('shop.json', [{ id: 'A', price: 77 }])
   await sendAndDisconnect('destroy', 'POST /sync/shop')
   await expect
     .poll(() => target.received.map(({ body }) => body))
     .toContainEqual({ id: 'A', price: 77 })
+  await expect.poll(activity).toBe(before + 1)
 })

@@ -82,7 +82,7 @@ test('a dry run of a file needs no token, shows the requests of the first poll, 
         { name: 'web', requests: [{ method: 'PUT', target: `${target.url}/${name}/A-1` }] },
       ],
     })
-    expect(second.problem).toContain('en blanco')
+    expect(second.problem).toContain('is blank')
     expect(third.skipped).toContain('filter')
   }
   expect(target.received).toEqual([])

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { startWorker } from '../../src/flows/deliver/delivery-worker.ts'
+import { DeliveryWorker } from '../../src/flows/deliver/delivery-worker.ts'
 import {
   beforeAllDue,
   dueDeliveries,
@@ -98,7 +98,7 @@ test('deliveries without a notification are found among very many', {
   const target = await importItems()
   const worked: string[] = []
   const deps = { leader: leading, log: memoryLog(), pollMs: 20, sleep: wait }
-  const worker = startWorker<string, string>(deps, {
+  const worker = new DeliveryWorker<string, string>(deps, {
     concurrency: 8,
     batch: { most: 100, groupOf: () => ({ kind: 'upsert', most: 100 }) },
     admit: () => ({ starts: 10, waitMs: 0 }),

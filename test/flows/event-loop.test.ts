@@ -1,3 +1,5 @@
+/** @module-tag night */
+
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -5,22 +7,21 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Agent } from 'undici'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { namesMatching } from '../../src/flows/definition/file-pattern.ts'
 import { compileMapping } from '../../src/flows/deliver/item-body.ts'
 import { createItemReader } from '../../src/flows/item/item.ts'
-import { createKeySet } from '../../src/flows/poll/key-set.ts'
+import { createItemKeys, createKeySet } from '../../src/flows/item/key-set.ts'
 import {
   createReadState,
   type ReadBatch,
   readBatch,
   repeatedItems,
 } from '../../src/flows/poll/read-and-compare.ts'
-import { yieldToEventLoop } from '../../src/flows/poll/yield-to-event-loop.ts'
 import { isMarkerName } from '../../src/flows/sources/file-readiness.ts'
-import { namesMatching } from '../../src/flows/sources/file-store.ts'
 import type { Source } from '../../src/flows/types.ts'
+import { yieldToEventLoop } from '../../src/jobs/yield-to-event-loop.ts'
 import { sentenceOf } from '../../src/texts/reason.ts'
 import { longestTurn, promisedMs } from '../support/longest-turn.ts'
-import { isLongForm, needsLongForm } from '../support/rounds.ts'
 import { flowText, problemsOf } from './definition-support.ts'
 import { flowOf, openTestSource } from './sources-support.ts'
 
@@ -57,7 +58,7 @@ async function makeItems(source: Source): Promise<string> {
   const said: string[] = []
   let items = 0
   const runtime = { read, flow, source } as Parameters<typeof readBatch>[0]
-  const readState = createReadState(runtime, createKeySet())
+  const readState = createReadState(runtime, createItemKeys())
   const take = (batch: ReadBatch) => {
     items += batch.items.length
     said.push(...batch.problems.map(({ why }) => sentenceOf(why, 'en')))
@@ -169,11 +170,7 @@ const readsFile = async (...[, format, content, expected]: FileCase) => {
   expect(said).toContain(expected)
   expect(ms).toBeLessThan(promisedMs)
 }
-test.each(files)('a file with %s does not block the event loop: %s', readsFile)
-test.skipIf(!isLongForm).each(largeFiles)(
-  `a file with %s does not block the event loop: %s (${needsLongForm})`,
-  readsFile,
-)
+test.each([...files, ...largeFiles])('a file with %s does not block the event loop: %s', readsFile)
 
 type AnswerCase = [string, object, () => string, string]
 
@@ -214,9 +211,8 @@ const readsAnswer = async (...[, paging, content, expected]: AnswerCase) => {
   expect(said).toContain(expected)
   expect(ms).toBeLessThan(promisedMs)
 }
-test.each(answers)('an HTTP source that answers %s does not block the event loop', readsAnswer)
-test.skipIf(!isLongForm).each(largeAnswers)(
-  `an HTTP source that answers %s does not block the event loop (${needsLongForm})`,
+test.each([...answers, ...largeAnswers])(
+  'an HTTP source that answers %s does not block the event loop',
   readsAnswer,
 )
 

@@ -21,13 +21,13 @@ beforeAll(async () => {
         ? '{"error":"duplicate"}'
         : JSON.stringify({ error: `article ${path.split('/').at(-1)} has no price`, path }),
   )
-  flows = await startTestFlows({
-    files: {
-      'shop.flow.yaml': jsonFlow('shop', target.url),
-      'shop.json': Array.from({ length: items }, (_, index) => ({ id: `K-${index}` })),
-    },
-  })
-  await flows.flows.sync('shop', { force: true })
+  const names = ['shop', 'again']
+  const files = names.flatMap((name) => [
+    [`${name}.flow.yaml`, jsonFlow(name, target.url)],
+    [`${name}.json`, Array.from({ length: items }, (_, index) => ({ id: `K-${index}` }))],
+  ])
+  flows = await startTestFlows({ files: Object.fromEntries(files) })
+  for (const name of names) await flows.flows.sync(name, { force: true })
   await flows.delivered()
 })
 afterAll(async () => {
@@ -35,10 +35,11 @@ afterAll(async () => {
   await target.close()
 })
 
-const failures = async () => (await flows.call('GET', '/flow/shop/failures')).json().failures
+const failures = async (name: string) =>
+  (await flows.call('GET', `/flow/${name}/failures`)).json().failures
 
 test('196 items that were refused with texts of their own and two statuses are two groups', async () => {
-  expect(await failures()).toMatchObject([
+  expect(await failures('shop')).toMatchObject([
     {
       status: 422,
       items: 177,
@@ -53,15 +54,22 @@ test('all failures of one group are sent again by code and status, and nothing e
   tags: ['long'],
 }, async () => {
   target.answer(200)
-  const [{ why, status }] = await failures()
-  const without = await flows.call('POST', '/flow/shop/retry', {
+  const [{ why, status }] = await failures('again')
+  const without = await flows.call('POST', '/flow/again/retry', {
     body: { code: why.code, status: null },
   })
-  expect(without.json()).toEqual({ name: 'shop', retried: 0 })
-  const again = await flows.call('POST', '/flow/shop/retry', {
+  expect(without.json()).toEqual({ name: 'again', retried: 0 })
+  const again = await flows.call('POST', '/flow/again/retry', {
     body: { code: why.code, status, destination: 'web' },
   })
-  expect(again.json()).toEqual({ name: 'shop', retried: 177 })
+  expect(again.json()).toEqual({ name: 'again', retried: 177 })
   await flows.delivered()
-  expect(await failures()).toMatchObject([{ status: 403, items: 19 }])
+  expect(await failures('again')).toMatchObject([{ status: 403, items: 19 }])
+})
+
+test('a status that no column can hold is refused, and nothing is sent again', async () => {
+  const { statusCode, body } = await flows.call('POST', '/flow/shop/retry', {
+    body: { status: -2_147_483_649 },
+  })
+  expect([statusCode, body]).toEqual([400, expect.stringContaining('status')])
 })

@@ -68,7 +68,10 @@ test('POST /resync/{flow}?destination= sends everything to that destination, und
   const before = keys()
   expect(sent()).toEqual({ erp: 25, web: 25 })
   const answer = await flows.call('POST', '/resync/shop?destination=web')
-  expect(answer.json()).toMatchObject({ name: 'shop', status: 'reset', changes: 0 })
+  expect(answer.json()).toEqual({
+    ...{ name: 'shop', status: 'reset' },
+    ...{ changes: 0, deliveries: 25 },
+  })
   await flows.delivered()
   expect(keys().filter((key) => before.includes(key))).toEqual([])
   expect(sent()).toEqual({ web: 25 })
@@ -102,7 +105,8 @@ test('a change during a fill goes to all destinations, once', { tags: ['long'] }
   await begin('changing', 'erp', 'web')
   sent()
   await flows.write('changing.json', [{ id: 'A-10', price: 'new' }, ...items.slice(1)])
-  await flows.call('POST', '/resync/changing?destination=erp')
+  const answer = await flows.call('POST', '/resync/changing?destination=erp')
+  expect(answer.json()).toMatchObject({ changes: 1, deliveries: 25 })
   await flows.delivered()
   expect(sent()).toEqual({ erp: 25, web: 1 })
 })

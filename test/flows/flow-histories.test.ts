@@ -143,7 +143,7 @@ test('a request retries a destination with an open breaker at once, and sending 
   expect((await destination('resting')).health).toMatchObject({
     state: 'down',
     cause: 'destination_failing',
-    message: expect.stringContaining('envío suspendido'),
+    message: expect.stringContaining('sending is suspended'),
   })
   target.answer(200)
   const answer = await flows.call('POST', '/flow/resting/try', { body: { destination: 'web' } })

@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { checkFlows } from '../../src/flows/definition/check-flow-files.ts'
 import { compileMapping } from '../../src/flows/deliver/item-body.ts'
+import { checkFlows } from '../../src/flows/loading/check-flow-files.ts'
 
 /** Flows do not affect each other. */
 async function check(...flows: { name: string; source?: object; out?: string[] }[]) {

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Secret } from '../../src/domain/flow-secret.ts'
-import { type HttpSettings, openHttpDestination } from '../../src/flows/destinations/http.ts'
+import { HttpDestination, type HttpSettings } from '../../src/flows/destinations/http.ts'
 import type { DeliveryJob } from '../../src/flows/types.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { clock, job, never } from './destinations-job.ts'
@@ -46,7 +46,7 @@ const to = <M extends string>(method: M, path: string) => ({
   ...{ method, url: written(base + path), headers: {} },
 })
 const open = (change: Partial<HttpSettings> = {}) =>
-  openHttpDestination({
+  new HttpDestination({
     request: to('PUT', '/items/{pk}'),
     delete: { ...to('DELETE', '/items/{pk}'), okStatus: [200, 202, 204, 404, 410] },
     ...{ timeoutMs: 5_000, respectRetryAfter: true, agent, now: clock() },

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Secret } from '../../src/domain/flow-secret.ts'
-import { type HttpSettings, openHttpDestination } from '../../src/flows/destinations/http.ts'
+import { HttpDestination, type HttpSettings } from '../../src/flows/destinations/http.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { clock, job, never } from './destinations-job.ts'
 
@@ -47,7 +47,7 @@ const to = (method: 'GET' | 'PUT' | 'DELETE', path: string) => ({
 })
 const versioned = { 'x-version': written('{remembered.version}') }
 const open = (change: Partial<HttpSettings> = {}) =>
-  openHttpDestination({
+  new HttpDestination({
     request: { ...to('PUT', '/stock/{remembered.product}'), headers: versioned },
     delete: { ...to('DELETE', '/stock/{remembered.product}'), headers: versioned },
     find: [

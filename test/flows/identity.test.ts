@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { destinationIdentity, sourceIdentity } from '../../src/flows/definition/identity.ts'
 import { flowSchema } from '../../src/flows/definition/schema.ts'
 import {
@@ -20,11 +20,13 @@ let flows: TestFlows
 
 beforeAll(async () => {
   ;[one, other] = [await startTarget(), await startTarget()]
+  flows = await startTestFlows()
+})
+beforeEach(() => {
   const withId = (shop: string) => (request: { body: unknown }) =>
     JSON.stringify({ id: `${shop}-${(request.body as { id?: string } | undefined)?.id}` })
   one.answer(200, { 'content-type': 'application/json' }, withId('one'))
   other.answer(200, { 'content-type': 'application/json' }, withId('other'))
-  flows = await startTestFlows()
 })
 afterAll(async () => {
   await flows.stop()
@@ -49,7 +51,9 @@ const answer = async (name: string, how: string) => {
   await settled(name)
 }
 const sentTo = ({ received }: TestTarget, name: string) =>
-  received.filter(({ path }) => path.includes(name)).map(({ method, path }) => `${method} ${path}`)
+  received
+    .filter(({ path }) => path.startsWith(`/${name}/`))
+    .map(({ method, path }) => `${method} ${path}`)
 
 const shop = ({ url }: TestTarget, name: string) => ({
   name: 'web',
@@ -79,7 +83,7 @@ test('another shop under a destination’s name gets nothing of the first, and e
   await show(name, { id: 'A', v: 1 }, { id: 'B', v: 1 })
   await define(name, { destinations: [shop(one, name)] })
   await post(`/sync/${name}`)
-  await flows.delivered()
+  await flows.delivered(name)
   expect(sentTo(one, name)).toHaveLength(2)
 
   await show(name, { id: 'A', v: 2 }, { id: 'B', v: 1 })
@@ -94,13 +98,13 @@ test('another shop under a destination’s name gets nothing of the first, and e
   await define(name, { destinations: [shop(one, name)] })
   await settled(name)
   await post(`/sync/${name}`)
-  await flows.delivered()
+  await flows.delivered(name)
   expect(sentTo(one, name).slice(2)).toEqual([`PUT /${name}/products/one-A`])
   expect(sentTo(other, name)).toEqual([])
 
   await define(name, { destinations: [shop(other, name)] })
   await answer(name, 'send')
-  await flows.delivered()
+  await flows.delivered(name)
   expect(sentTo(other, name).toSorted()).toEqual([
     `POST /${name}/products`,
     `POST /${name}/products`,
@@ -109,7 +113,7 @@ test('another shop under a destination’s name gets nothing of the first, and e
   // From then on it is the destination, with ids of its own.
   await show(name, { id: 'B', v: 2 })
   await post(`/sync/${name}`)
-  await flows.delivered()
+  await flows.delivered(name)
   expect(sentTo(other, name).slice(2).toSorted()).toEqual([
     `DELETE /${name}/products/other-A`,
     `PUT /${name}/products/other-B`,
@@ -127,13 +131,14 @@ test('deliveries that a destination had not received before its definition chang
   await define(name, { destinations: [limited] })
   await post(`/sync/${name}`)
   await expect.poll(() => sentTo(one, name)).toHaveLength(2)
+  await expect.poll(() => statesOf(flows.service.database, name)).toMatchObject({ waiting: 2 })
 
   const path = join(flows.dir, 'midway.ndjson')
   await define(name, { destinations: [{ name: 'web', type: 'file', path, format: 'ndjson' }] })
   await asked(name, { name: 'web', is_moved: true, new: 2 })
   expect(await statesOf(flows.service.database, name)).toEqual({ waiting: 4 })
   await answer(name, 'send')
-  await flows.delivered()
+  await flows.delivered(name)
   const arrived = (await readFile(path, 'utf8')).match(/"id":"[A-D]"/g) ?? []
   expect(arrived.toSorted()).toEqual(['A', 'B', 'C', 'D'].map((id) => `"id":"${id}"`))
 })
@@ -143,7 +148,7 @@ test('a paused flow is compared after its resume, which answers nothing', async 
   await show(name, { id: 'A' })
   await define(name, { destinations: [shop(one, name)] })
   await post(`/sync/${name}`)
-  await flows.delivered()
+  await flows.delivered(name)
   await post(`/flow/${name}/pause`)
   await define(name, { destinations: [shop(other, name)] })
   expect(await questionOf(name)).toMatchObject({ state: 'comparing' })
@@ -161,10 +166,10 @@ test('a destination with another file has no delivered items', async () => {
   })
   await define(name, file('a.ndjson'))
   await post(`/sync/${name}`)
-  await flows.delivered()
+  await flows.delivered(name)
   await define(name, file('b.ndjson'))
   await answer(name, 'send')
-  await flows.delivered()
+  await flows.delivered(name)
   expect((await readFile(join(flows.dir, 'b.ndjson'), 'utf8')).trim().split('\n')).toHaveLength(2)
 })
 
@@ -179,12 +184,12 @@ test('rows that another source does not have are deleted only after approval', {
   await flows.write('table-b.json', [{ id: 'B' }, { id: 'C' }])
   await define(name, { ...from('table-a'), destinations: [shop(one, name)] })
   await post(`/sync/${name}`)
-  await flows.delivered()
+  await flows.delivered(name)
   await define(name, { ...from('table-b'), destinations: [shop(one, name)] })
   const reason =
     '1 deletes wait for an answer: the source is another one than before, and this is the first comparison of its items'
   expect(await post(`/sync/${name}`)).toMatchObject({ changes: 1 })
-  await flows.delivered()
+  await flows.delivered(name)
   expect(sentTo(one, name).filter((sent) => sent.startsWith('DELETE'))).toEqual([])
   const held = (await flows.call('GET', `/flow/${name}/question`)).json()
   expect(held).toMatchObject({ about: 'deletes', missing: 1, reason })
@@ -193,14 +198,14 @@ test('rows that another source does not have are deleted only after approval', {
   const body = { number: held.number, answer: 'send' }
   await flows.call('POST', `/flow/${name}/question`, { body })
   await post(`/sync/${name}`)
-  await flows.delivered()
+  await flows.delivered(name)
   expect(sentTo(one, name).filter((sent) => sent.startsWith('DELETE'))).toEqual([
     `DELETE /${name}/products/one-A`,
   ])
   // After one approval its deletes belong to the flow.
   await flows.write('table-b.json', [{ id: 'B' }])
   await post(`/sync/${name}`)
-  await flows.delivered()
+  await flows.delivered(name)
   expect(sentTo(one, name).at(-1)).toBe(`DELETE /${name}/products/one-C`)
 })
 
@@ -325,20 +330,20 @@ test('after a new API version nothing is asked or made again, and an attempt in 
   await show(name, { id: 'A', v: 1 })
   await define(name, version('v2'))
   await post(`/sync/${name}`)
-  await flows.delivered()
+  await flows.delivered(name)
   one.answer(({ path }) => (path.includes(name) ? 503 : 200), {
     'content-type': 'application/json',
   })
   await show(name, { id: 'A', v: 2 }, { id: 'B', v: 1 })
   await post(`/sync/${name}`)
-  await flows.delivered()
+  await flows.delivered(name)
 
   await define(name, version('v3'))
   await post(`/sync/${name}`)
   expect(await questionOf(name)).toMatchObject({ state: 'none' })
   await post(`/sync/${name}/B`)
-  await flows.delivered()
-  const received = one.received.filter(({ path }) => path.includes(name))
+  await flows.delivered(name)
+  const received = one.received.filter(({ path }) => path.startsWith(`/${name}/`))
   expect(received.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual([
     `POST /${name}/v2/products`,
     `POST /${name}/v2/products`,

@@ -24,6 +24,15 @@ test('map makes the body, with ordinary prototypes at every level', async () => 
   expect(Object.getPrototypeOf(body)).toBe(Object.prototype)
 })
 
+test('a mapping that fails names each field that it uses and that is null, and no other', async () => {
+  const map = '{ "id": codigo, "price": $number(precio) }'
+  const item = { codigo: 'A', precio: null, nota: null }
+  await expect(compileMapping({ map }).apply(item)).rejects.toThrow('; precio is null; item: ')
+  await expect(compileMapping({ map }).apply({ ...item, precio: 'x' })).rejects.not.toThrow(
+    'is null',
+  )
+})
+
 test.each([
   [[], undefined, []],
   [['C1'], { id: 'C1' }, [{ id: 'C1' }]],

@@ -104,6 +104,7 @@ test('a refused connection, an unknown name, and a dropped or incomplete answer 
   await new Promise((resolve) => dropping.close(resolve))
   const refused = await get(`http://127.0.0.1:${port}/`).catch((error) => error)
   expect(refused).toMatchObject({ kind: 'network', code: 'ECONNREFUSED' })
+  expect(String(refused)).toMatch(/no answer from 127\.0\.0\.1:\d+ \(ECONNREFUSED\)/)
   expect(await kindOf(get('http://no-such-host.invalid/'))).toBe('network')
   handle = (_request, response) => {
     response.writeHead(200, { 'content-length': '100' })

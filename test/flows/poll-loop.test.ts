@@ -223,6 +223,28 @@ test('the check whether a flow may poll runs only when a poll is due, since it c
   expect(asked).toBe(4)
 })
 
+test('a poll that is due tomorrow costs a statement in ten seconds, and is not late', async () => {
+  const dayMs = 24 * 60 * 60_000
+  let reads = 0
+  const lastPoll = new Date(1_000_000 - dayMs + 10 * 60_000)
+  const polls: number[] = []
+  const one = create({
+    plannedAfter: (last) => new Date(last.getTime() + dayMs),
+    intervalMs: () => dayMs,
+    lastPollAt: async () => {
+      reads += 1
+      return polls.length > 0 ? new Date(one.now()) : lastPoll
+    },
+    poll: async () => {
+      polls.push(one.now())
+      return { changes: 0, rowsRead: 0 }
+    },
+  })
+  await one.run(11 * 60_000)
+  expect(polls).toEqual([1_000_000 + 10 * 60_000])
+  expect(reads).toBeLessThan(60 + 60 + 20)
+})
+
 test('exclusive work delays polls, and does not begin during one', async () => {
   const polled = Promise.withResolvers<PollOutcome>()
   const worked = Promise.withResolvers<void>()

@@ -6,7 +6,6 @@ import { afterAll, beforeAll, test } from 'vitest'
 import { type RealProcess, startService } from '../process/real-process.ts'
 import { needsPostgres, openPostgresClone, postgresUrl } from '../support/database.ts'
 import { prepareData } from '../support/pglite-template.ts'
-import { isLongForm, needsLongForm } from '../support/rounds.ts'
 import { control, settingsFor, shopFlow, startShop } from './process-support.ts'
 
 // These wait for real deadlines more than they work, so they run side by side.
@@ -34,70 +33,68 @@ async function start(env: Record<string, string>): Promise<RealProcess> {
 const items = (count: number) =>
   JSON.stringify(Array.from({ length: count }, (_, index) => ({ id: `i${index}` })))
 
-const sideBySide = { concurrent: true, timeout: 180_000 }
+const sideBySide = { concurrent: true, timeout: 180_000, tags: ['long'] }
 
-test.skipIf(!isLongForm)(
-  `pauses survive kill -9, run limits do not; SIGHUP reloads; SIGTERM aborts a long poll and loses nothing (${needsLongForm})`,
-  sideBySide,
-  async ({ expect }) => {
-    const shop = await startShop()
-    const flowsDir = join(folder, 'embedded-flows')
-    await mkdir(flowsDir)
-    const write = (name: string, text: string) =>
-      writeFile(join(flowsDir, `${name}.flow.yaml`), text)
-    await write('stock', shopFlow('stock', shop))
-    await write('counted', shopFlow('counted', shop))
-    await write('prices', shopFlow('prices', shop).replace('"pollInterval"', '"polInterval"'))
-    const dataDir = join(folder, 'embedded')
-    const env = await settingsFor(dataDir, { FLOWS_DIR: flowsDir, READER: 'one' })
-    const status = async () => (await control(env, 'GET', '/flows/status')).body
+test(`pauses survive kill -9, run limits do not; SIGHUP reloads; SIGTERM aborts a long poll and loses nothing`, {
+  ...sideBySide,
+  tags: ['night'],
+}, async ({ expect }) => {
+  const shop = await startShop()
+  const flowsDir = join(folder, 'embedded-flows')
+  await mkdir(flowsDir)
+  const write = (name: string, text: string) => writeFile(join(flowsDir, `${name}.flow.yaml`), text)
+  await write('stock', shopFlow('stock', shop))
+  await write('counted', shopFlow('counted', shop))
+  await write('prices', shopFlow('prices', shop).replace('"pollInterval"', '"polInterval"'))
+  const dataDir = join(folder, 'embedded')
+  const env = await settingsFor(dataDir, { FLOWS_DIR: flowsDir, READER: 'one' })
+  const status = async () => (await control(env, 'GET', '/flows/status')).body
 
-    await prepareData(dataDir)
+  await prepareData(dataDir)
 
-    // A bad flow file stops neither the tills nor the other flows.
-    const first = await start(env)
-    expect((await fetch(`${first.url}/health`)).status).toBe(200)
-    await expect.poll(status, soon).toMatchObject({ stock: {}, counted: {} })
-    await expect.poll(first.stdout, soon).toContain('polInterval')
-    expect((await control(env, 'POST', '/flow/counted/limit/1')).status).toBe(200)
-    await expect.poll(status, soon).toMatchObject({ counted: { paused: true } })
-    expect((await control(env, 'POST', '/flow/stock/limit/500')).status).toBe(200)
-    expect(await status()).toMatchObject({ stock: { runLimit: 500, paused: false } })
-    expect((await control(env, 'POST', '/flow/stock/pause')).status).toBe(200)
-    first.child.kill('SIGKILL')
-    expect(await first.ended).toBe('SIGKILL')
+  // A bad flow file stops neither the tills nor the other flows.
+  const first = await start(env)
+  expect((await fetch(`${first.url}/health`)).status).toBe(200)
+  await expect.poll(status, soon).toMatchObject({ stock: {}, counted: {} })
+  await expect.poll(first.stdout, soon).toContain('polInterval')
+  expect((await control(env, 'POST', '/flow/counted/limit/1')).status).toBe(200)
+  await expect.poll(status, soon).toMatchObject({ counted: { paused: true } })
+  expect((await control(env, 'POST', '/flow/stock/limit/500')).status).toBe(200)
+  expect(await status()).toMatchObject({ stock: { runLimit: 500, paused: false } })
+  expect((await control(env, 'POST', '/flow/stock/pause')).status).toBe(200)
+  first.child.kill('SIGKILL')
+  expect(await first.ended).toBe('SIGKILL')
 
-    shop.reads.length = 0
-    const second = await start(env)
-    await expect.poll(status, soon).toMatchObject({
-      stock: { paused: true, runLimit: null, runCount: 0 },
-      counted: {
-        paused: true,
+  shop.reads.length = 0
+  const second = await start(env)
+  await expect.poll(status, soon).toMatchObject({
+    stock: { paused: true, runLimit: null, runCount: 0 },
+    counted: {
+      paused: true,
 
-        reason: expect.stringContaining('limit of runs'),
-      },
-    })
-    // Every item of the source is still unknown; its answer begins and does not end.
-    shop.answer((response) => void response.write('[{"id":"i0"},'))
-    await write('prices', shopFlow('prices', shop))
-    second.child.kill('SIGHUP')
-    await expect.poll(status, soon).toMatchObject({ prices: { paused: false } })
-    await expect.poll(() => shop.reading, soon).toEqual(['one'])
-    // The paused ones have not polled since the start; this is the one that is new.
-    expect(shop.reads).toEqual(['one'])
-    const stoppedAt = performance.now()
-    second.child.kill('SIGTERM')
-    expect(await second.ended).toBe(0)
-    expect(performance.now() - stoppedAt).toBeLessThan(20_000)
-    expect(second.stdout()).toContain('"stopped"')
-    expect(shop.arrived.size).toBe(0)
+      reason: expect.stringContaining('limit of runs'),
+    },
+  })
+  // Every item of the source is still unknown; its answer begins and does not end.
+  shop.answer((response) => void response.write('[{"id":"i0"},'))
+  await write('prices', shopFlow('prices', shop))
+  second.child.kill('SIGHUP')
+  await expect.poll(status, soon).toMatchObject({ prices: { paused: false } })
+  await expect.poll(() => shop.reading, soon).toEqual(['one'])
+  // The paused ones have not polled since the start; this is the one that is new.
+  expect(shop.reads).toEqual(['one'])
+  const stoppedAt = performance.now()
+  second.child.kill('SIGTERM')
+  expect(await second.ended).toBe(0)
+  expect(performance.now() - stoppedAt).toBeLessThan(20_000)
+  expect(second.stdout()).toContain('"stopped"')
+  expect(shop.arrived.size).toBe(0)
 
-    shop.answer((response) => void response.end(items(25)))
-    await start(env)
-    await expect.poll(() => shop.arrived.size, soon).toBe(25)
-    await shop.close()
-  },
-)
+  shop.answer((response) => void response.end(items(25)))
+  await start(env)
+  await expect.poll(() => shop.arrived.size, soon).toBe(25)
+  await shop.close()
+})
 
 test(`one of two processes polls a flow; when it is killed in a poll the other continues within 15 s${title}`, {
   ...sideBySide,

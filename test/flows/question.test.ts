@@ -85,6 +85,9 @@ const prices = (name: string, given: Record<string, number>) =>
     Object.entries(given).map(([id, price]) => ({ id, price })),
   )
 
+/** The outcomes of all deliveries are stored. Until then a change of the source counts as open. */
+const stored = (name: string) => flows.ended(name)
+
 /** A flow whose items 1 and 2 are delivered with the prices 100 and 200. */
 async function delivered(definition: Definition = {}): Promise<string> {
   serial += 1
@@ -92,6 +95,7 @@ async function delivered(definition: Definition = {}): Promise<string> {
   await prices(name, { 1: 100, 2: 200 })
   await define(name, definition)
   await isSent(definition.out ?? name, '1 100', '2 200')
+  await stored(name)
   return name
 }
 
@@ -292,6 +296,7 @@ test('another key is asked about: keep takes the items for the same, and loses n
     ])
   await withSku(200)
   await post(`/sync/${name}`)
+  await stored(name)
   await withSku(250)
   await define(name, { item: { key: 'sku' } })
   await answer(name, { ...copies({ new: 1 }), missing: 2, of_source: 1 }, 'keep')
@@ -330,7 +335,10 @@ test('a resync with force answers: everything is sent', async () => {
   const name = await delivered()
   await define(name, { factor: 10 })
   await asked(name, copies({ changed: 2 }))
+  // The answer lets what was asked go; while nothing is sent, the resync meets all of it.
+  await post('/sending/stop', { flow: name, destination: 'copy' })
   expect(await post(`/resync/${name}?force=true`)).toMatchObject({ changes: 2 })
+  await post('/sending/start', { flow: name, destination: 'copy' })
   expect(await questionOf(name)).toMatchObject({ state: 'none' })
   await isSent(name, '1 100', '2 200', '1 1000', '2 2000')
 })

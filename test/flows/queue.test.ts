@@ -1,7 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { DatabaseUnavailableError } from '../../src/db/database-failures.ts'
-import { startWorker, type Work, type WorkerDeps } from '../../src/flows/deliver/delivery-worker.ts'
+import {
+  DeliveryWorker,
+  type Work,
+  type WorkerDeps,
+} from '../../src/flows/deliver/delivery-worker.ts'
 import {
   createOutcomeWriter,
   type ItemOutcome,
@@ -16,16 +20,17 @@ const settledOf = (pk: string): ItemOutcome<string> => ({ pk, outcome: `of ${pk}
 function settlementsWith(
   save: (group: readonly ItemOutcome<string>[]) => Promise<void>,
   limits?: WriterLimits,
+  moreFollow?: () => boolean,
 ) {
   const over: string[] = []
   const refused: string[] = []
-  const lost: string[] = []
+  const lost: string[][] = []
   const sleeps: number[] = []
   const state = { mayWait: true }
   const settlements = createOutcomeWriter<string>({
     save,
-    lost: async ({ pk }) => {
-      lost.push(pk)
+    lost: async (group) => {
+      lost.push(group.map(({ pk }) => pk))
     },
     onOver: (pks) => over.push(...pks),
     onRefused: async (pk) => {
@@ -37,6 +42,7 @@ function settlementsWith(
     },
     log: memoryLog(),
     limits,
+    ...(moreFollow && { moreFollow }),
   })
   return { settlements, over, refused, lost, sleeps, state }
 }
@@ -88,23 +94,57 @@ test('a second transaction runs concurrently for a full group, and no outcome is
   expect(over.at(-1)).toBe('z')
 })
 
-test('an outcome that cannot be written, or whose lease is lost, does not affect the others', async () => {
+test('the first outcome waits some milliseconds for others that are on their way, and else not at all', async () => {
+  const groups: string[][] = []
+  let running = 2
+  const { settlements, sleeps } = settlementsWith(
+    async (group) => void groups.push(group.map(({ pk }) => pk)),
+    { groupSize: 100, lanes: 1, gatherMs: 15 },
+    () => running > 0,
+  )
+  settlements.add(settledOf('a'))
+  // The sleep of this test ends a few steps later.
+  await undefined
+  settlements.add(settledOf('b'))
+  await settlements.idle()
+  expect(sleeps).toEqual([15])
+  expect(groups).toEqual([['a', 'b']])
+  running = 0
+  settlements.add(settledOf('c'))
+  await settlements.idle()
+  expect(sleeps).toEqual([15])
+  expect(groups).toEqual([['a', 'b'], ['c']])
+})
+
+test('an outcome that cannot be written does not affect the others', async () => {
   const written: string[] = []
   const hold = latch()
   const { settlements, over, refused, lost } = settlementsWith(async (group) => {
     await hold.opened
     const pks = group.map(({ pk }) => pk)
     if (pks.includes('bad')) throw new Error('invalid byte sequence')
-    if (pks.includes('lost')) throw new LeaseLostError()
     written.push(...pks)
   })
-  for (const pk of ['first', 'a', 'bad', 'lost', 'b']) settlements.add(settledOf(pk))
+  for (const pk of ['first', 'a', 'bad', 'b']) settlements.add(settledOf(pk))
   hold.open()
   await settlements.idle()
   expect(written).toEqual(['first', 'a', 'b'])
   expect(refused).toEqual(['bad'])
-  expect(lost).toEqual(['lost'])
-  expect(over.sort()).toEqual(['a', 'b', 'bad', 'first', 'lost'])
+  expect(lost).toEqual([])
+  expect(over.sort()).toEqual(['a', 'b', 'bad', 'first'])
+})
+
+test('outcomes whose lease is lost are handed over together, and none is written by itself', async () => {
+  const tried: string[][] = []
+  const { settlements, over, refused, lost } = settlementsWith(async (group) => {
+    tried.push(group.map(({ pk }) => pk))
+    throw new LeaseLostError()
+  })
+  for (const pk of 'abc') settlements.add(settledOf(pk))
+  await settlements.idle()
+  expect([tried, lost]).toEqual([[['a', 'b', 'c']], [['a', 'b', 'c']]])
+  expect(over).toEqual(['a', 'b', 'c'])
+  expect(refused).toEqual([])
 })
 
 test('outcomes wait for an unreachable database, for a limited time', async () => {
@@ -138,7 +178,7 @@ function workerOver(jobs: string[], { deps, work }: Parts = {}) {
   const term = { ...openTerm, signal: end.signal }
   const leader = { current: () => (end.signal.aborted ? undefined : term) }
   const log = memoryLog()
-  const worker = startWorker<string, string>(
+  const worker = new DeliveryWorker<string, string>(
     {
       leader,
       pollMs: 10,
@@ -230,6 +270,41 @@ test('a free slot is used at once, however slow the other attempts are', async (
   hold.open()
   await worker.stop(1_000)
   expect(settled).toHaveLength(7)
+})
+
+test('a fast receiver is read ahead for in large parts', async () => {
+  const count = 3_000
+  const jobs = Array.from({ length: count }, (_, index) => `item ${index}`)
+  const { worker, settled, fetches } = workerOver(jobs, { work: { concurrency: 4 } })
+  await expect.poll(() => settled.length, soon).toBe(count)
+  expect(fetches.length).toBeLessThan(count / 40)
+  await worker.stop(1_000)
+})
+
+test('what a kill sends again is bounded: nothing more is sent while 300 outcomes are not written', async () => {
+  const jobs = Array.from({ length: 2_000 }, (_, index) => `item ${index}`)
+  const writing = latch()
+  let sent = 0
+  const { worker, settled } = workerOver(jobs, {
+    work: {
+      concurrency: 4,
+      attempt: alone(async (pk) => {
+        sent += 1
+        return pk
+      }),
+      save: async (group) => {
+        await writing.opened
+        settled.push(...group.map(({ outcome }) => outcome))
+        return []
+      },
+    },
+  })
+  await expect.poll(() => sent, soon).toBeGreaterThanOrEqual(300)
+  await wait(50)
+  expect(sent).toBeLessThanOrEqual(304)
+  writing.open()
+  await expect.poll(() => settled.length, soon).toBe(2_000)
+  await worker.stop(1_000)
 })
 
 test('nothing is claimed while nothing may start, and no more than may start', async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { resetItem } from '../../src/flows/control/pauses-and-limits.ts'
 import { syncItem } from '../../src/flows/control/sync-item.ts'
+import { resetItem } from '../../src/flows/poll/pauses-and-limits.ts'
 import { findHashes, renewHashes, upsertHashes } from '../../src/repositories/flows/flow-items.ts'
 import { findFlowState } from '../../src/repositories/flows/flow-state.ts'
 import { openTestDatabase } from '../support/database.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { pauseByService } from '../../src/flows/control/pauses-and-limits.ts'
+import { pauseByService } from '../../src/flows/poll/pauses-and-limits.ts'
 import { failureNotification } from '../../src/notifications/failure-message.ts'
 import {
   readSwitches,

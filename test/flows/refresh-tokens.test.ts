@@ -4,10 +4,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { createEncryption, grantContext } from '../../src/domain/encryption.ts'
 import { Secret } from '../../src/domain/flow-secret.ts'
-import {
-  createGrantKeeper,
-  type GrantKeeperDeps,
-} from '../../src/flows/oauth/refresh-token-grants.ts'
+import { GrantKeeper, type GrantKeeperDeps } from '../../src/flows/oauth/refresh-token-grants.ts'
 import { checkEncryptionKeys } from '../../src/payments/encryption/check-encryption-keys.ts'
 import { rotateSecrets } from '../../src/payments/encryption/rotate-encryption-keys.ts'
 import { openTestDatabase } from '../support/database.ts'
@@ -52,7 +49,7 @@ async function openIssuer() {
     logged.push(JSON.stringify({ ...fields, message }))
   }
   const process = (processId: string, change: Partial<GrantKeeperDeps> = {}) => {
-    const keeper = createGrantKeeper({
+    const keeper = new GrantKeeper({
       database,
       encryption: createEncryption([key]),
       now: () => new Date(clock.at),

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { type Flow, flowSchema } from '../../src/flows/definition/schema.ts'
-import { createDeliveries } from '../../src/flows/deliver/deliver.ts'
+import { Deliveries } from '../../src/flows/deliver/deliver.ts'
 import { createEnqueue } from '../../src/flows/poll/poll-writer.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { openTestDatabase } from '../support/database.ts'
@@ -112,7 +112,7 @@ function flowTo(name: string, destination: Record<string, unknown> = {}): Flow {
 
 async function serve(flow: Flow) {
   const enqueue = createEnqueue({ database, now: () => new Date() })
-  const deliveries = createDeliveries({
+  const deliveries = new Deliveries({
     database,
     now: () => new Date(),
     random: () => 0.5,

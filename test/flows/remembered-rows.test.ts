@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import type { Outcome } from '../../src/flows/deliver/retry-rules.ts'
-import { type Fence, saveGroup } from '../../src/flows/deliver/save-outcomes.ts'
+import type { DeliveryOutcome } from '../../src/flows/deliver/retry-rules.ts'
+import { saveGroup, type TermProof } from '../../src/flows/deliver/save-outcomes.ts'
 import {
   askDeliveries,
-  forgetDelivered,
+  forgetDeliveredItems,
   withdrawAsked,
 } from '../../src/repositories/flows/asked-deliveries.ts'
 import {
@@ -39,7 +39,7 @@ async function open() {
   const name = `leader-of-${target.flow}`
   const owner = 'one'
   const lease = (await takeLease(database, { name, owner, now: at })) as LeaseToken
-  const fence: Fence = { proof: () => lease, holds: (trx) => keepLease(trx, lease) }
+  const fence: TermProof = { proof: () => lease, holds: (trx) => keepLease(trx, lease) }
   const change = (more: Partial<DeliveryChange> = {}) =>
     database.transaction((trx) =>
       recordChanges(
@@ -49,14 +49,15 @@ async function open() {
         at,
       ),
     )
-  const save = (outcome: Outcome) => saveGroup(database, target, [{ pk: 'A', outcome }], at, fence)
+  const save = (outcome: DeliveryOutcome) =>
+    saveGroup(database, target, [{ pk: 'A', outcome }], at, fence)
   const row = async () => (await findDeliveries(database.db, target, ['A']))[0]
   return { target, change, save, row }
 }
 
-type Delivered = Partial<Extract<Outcome, { kind: 'delivered' }>>
+type Delivered = Partial<Extract<DeliveryOutcome, { kind: 'delivered' }>>
 
-const delivered = (more: Delivered = {}): Outcome => ({
+const delivered = (more: Delivered = {}): DeliveryOutcome => ({
   ...{ kind: 'delivered', version: 1, change: 'upsert', hash: 'h1:a', attempts: 1, status: 201 },
   ...more,
 })
@@ -161,7 +162,7 @@ test('an item that a removed destination was never sent keeps the values that we
 test('another place has no values', async () => {
   const { target, change, row } = await created()
   await change({ change: 2 })
-  await database.transaction((trx) => forgetDelivered(trx, target, 10))
+  await database.transaction((trx) => forgetDeliveredItems(trx, target, 10))
   expect(await row()).toMatchObject({ state: 'waiting', remembered: null })
   expect(await hasDelivered(database.db, target)).toBe(false)
 })

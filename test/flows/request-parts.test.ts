@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Secret } from '../../src/domain/flow-secret.ts'
-import { type HttpSettings, openHttpDestination } from '../../src/flows/destinations/http.ts'
+import { HttpDestination, type HttpSettings } from '../../src/flows/destinations/http.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { clock, job, never } from './destinations-job.ts'
 
@@ -41,7 +41,7 @@ const parts = [
   '$exists(body.stock) ? { "stock": body.stock }',
 ]
 const open = (change: Partial<HttpSettings> = {}) =>
-  openHttpDestination({
+  new HttpDestination({
     request: {
       ...{ method: 'PUT', headers: {}, parts },
       url: new Secret([{ text: `${base}/items/1`, isWritten: true }], `${base}/items/1`),

@@ -12,7 +12,7 @@ import {
 const items = Array.from({ length: 3_000 }, (_, n) => ({ id: `${n}` }))
 
 /** How many items have a hash. */
-const seenOf = async (db: Db) => (await countItemsByFlow(db)).get('big') ?? 0
+const seenOf = async (db: Db, name: string) => (await countItemsByFlow(db)).get(name) ?? 0
 
 let target: TestTarget
 let flows: TestFlows
@@ -20,7 +20,10 @@ let flows: TestFlows
 beforeAll(async () => {
   target = await startTarget()
   flows = await startTestFlows({
-    files: { 'big.flow.yaml': jsonFlow('big', target.url), 'big.json': items },
+    files: {
+      ...{ 'big.flow.yaml': jsonFlow('big', target.url), 'big.json': items },
+      ...{ 'limited.flow.yaml': jsonFlow('limited', target.url), 'limited.json': items },
+    },
   })
 })
 afterAll(async () => {
@@ -33,7 +36,7 @@ test('a reset does not affect a running poll, and the next one sends everything 
 }, async () => {
   const polling = flows.flows.sync('big', { force: true })
   const { db } = flows.service.database
-  await expect.poll(() => seenOf(db), { interval: 5 }).toBeGreaterThan(0)
+  await expect.poll(() => seenOf(db, 'big'), { interval: 5 }).toBeGreaterThan(0)
   const reset = await flows.call('DELETE', '/reset/big')
   expect(reset.json()).toEqual({ name: 'big', status: 'reset' })
   expect(await polling).toMatchObject({ changes: items.length })
@@ -43,14 +46,14 @@ test('a reset does not affect a running poll, and the next one sends everything 
 test('a sync during the last poll of a limit causes no poll beyond it', {
   tags: ['long'],
 }, async () => {
-  await flows.call('POST', '/resync/big')
-  await flows.call('POST', '/flow/big/limit/1')
+  await flows.call('POST', '/resync/limited')
+  await flows.call('POST', '/flow/limited/limit/1')
   const { db } = flows.service.database
   flows.service.clock.advance(3_600_000)
-  await flows.call('POST', '/flow/big/resume')
-  await expect.poll(() => seenOf(db), { interval: 5 }).toBeGreaterThan(0)
-  const late = await flows.call('POST', '/sync/big')
-  expect(late.json()).toEqual({ name: 'big', changes: 0, skipped: 'paused' })
-  const { big } = (await flows.call('GET', '/flows/status')).json()
-  expect(big).toMatchObject({ paused: true, runLimit: 1, runCount: 1 })
+  await flows.call('POST', '/flow/limited/resume')
+  await expect.poll(() => seenOf(db, 'limited'), { interval: 5 }).toBeGreaterThan(0)
+  const late = await flows.call('POST', '/sync/limited')
+  expect(late.json()).toEqual({ name: 'limited', changes: 0, skipped: 'paused' })
+  const { limited } = (await flows.call('GET', '/flows/status')).json()
+  expect(limited).toMatchObject({ paused: true, runLimit: 1, runCount: 1 })
 })

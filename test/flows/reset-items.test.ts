@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { resetFlow } from '../../src/flows/control/pauses-and-limits.ts'
+import { resetFlow } from '../../src/flows/poll/pauses-and-limits.ts'
 import { forgetItems } from '../../src/flows/poll/poll-plan.ts'
 import { withLease } from '../../src/jobs/with-lease.ts'
 import {

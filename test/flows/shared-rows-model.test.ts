@@ -1,18 +1,18 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { pauseFlows, resumeFlows } from '../../src/flows/control/pauses-and-limits.ts'
+import { identitiesOf } from '../../src/flows/definition/identity.ts'
+import { type Flow, flowSchema } from '../../src/flows/definition/schema.ts'
 import {
   definitionHash,
   destinationForms,
   itemFormHash,
   keyFormHash,
-} from '../../src/flows/definition/definition-hash.ts'
-import { identitiesOf } from '../../src/flows/definition/identity.ts'
-import { type Flow, flowSchema } from '../../src/flows/definition/schema.ts'
-import type { FlowRuntime } from '../../src/flows/flow-runtime.ts'
+} from '../../src/flows/item/definition-hash.ts'
+import type { FlowRuntime } from '../../src/flows/item/flow-runtime.ts'
 import { createItemReader } from '../../src/flows/item/item.ts'
 import { usedFieldsOf } from '../../src/flows/poll/missing-fields.ts'
+import { pauseFlows, resumeFlows } from '../../src/flows/poll/pauses-and-limits.ts'
 import { pollOnce } from '../../src/flows/poll/poll.ts'
 import type { DeliveryJob, DeliveryResult, Source } from '../../src/flows/types.ts'
 import { withLease } from '../../src/jobs/with-lease.ts'

@@ -1,4 +1,4 @@
-/** @module-tag long */
+/** @module-tag night */
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

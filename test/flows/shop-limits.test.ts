@@ -70,7 +70,7 @@ test.each([
   ['mercadolibre-warehouses', () => warehouses('A', 'B')],
 ])(
   '%s: a stock below 0 is 0, and a fraction is rounded down',
-  { tags: ['long'] },
+  { tags: ['night'] },
   async (_, open) => {
     const { bring, failures, stock } = await open()
     await bring(article('A', '10,00', '5'), article('B', '10,00', '5'))
@@ -147,7 +147,7 @@ const tampered = [
 
 test.each(tampered)(
   '%s in the answer fails the item, with both values',
-  { tags: ['long'] },
+  { tags: ['night'] },
   async (_, open, change, cause) => {
     const { shop, bring, failures } = await open()
     await bring(article('A', '10,00', '9'), article('B', '10,00', '9'))
@@ -171,7 +171,7 @@ test.each(tampered)(
 )
 
 test('woocommerce: an entry of a batch that shows another value fails alone', {
-  tags: ['long'],
+  tags: ['night'],
 }, async () => {
   const { shop, bring, failures } = await woocommerce()
   const articles = ['A', 'B', 'C'].map((sku) => article(sku, '10,00', '9'))
@@ -186,7 +186,7 @@ test('woocommerce: an entry of a batch that shows another value fails alone', {
 })
 
 test('mercadolibre: a price that the category refuses does not hold back the stock, nor the reverse', {
-  tags: ['long'],
+  tags: ['night'],
 }, async () => {
   const { shop, listing, bring, failures } = await mercadolibre('A', 'B')
   Object.assign(shop.listings.get('MLA9A') ?? {}, { leastPrice: 100, price: 100 })
@@ -199,7 +199,7 @@ test('mercadolibre: a price that the category refuses does not hold back the sto
 })
 
 test('shopify: a price that the shop refuses does not hold back the stock, of its own products too', {
-  tags: ['long'],
+  tags: ['night'],
 }, async () => {
   const { shop, variant, stock, bring, failures } = await shopify()
   const [made] = shop.put('a-mano', 'HAND').variants
@@ -218,7 +218,7 @@ test.each([
   ['with locations', ['main', 'other']],
 ])(
   'tiendanube %s: a price that the shop refuses does not hold back the stock, nor the reverse',
-  { tags: ['long'] },
+  { tags: ['night'] },
   async (_, locations) => {
     const { shop, variant, stock, bring, failures } = await tiendanube(locations)
     await bring(article('A', '10,00', '5'), article('B', '10,00', '5'))
@@ -235,7 +235,7 @@ test.each([
 )
 
 test('woocommerce: a price that the shop refuses does not hold back the stock, nor the reverse', {
-  tags: ['long'],
+  tags: ['night'],
 }, async () => {
   const { shop, bring, failures } = await woocommerce()
   const known = (sku: string) => [...shop.products.values()].find((one) => one.sku === sku)
@@ -263,7 +263,7 @@ test('woocommerce: a price that the shop refuses does not hold back the stock, n
 })
 
 test('shopify: a variant that is not stocked at the location is activated there', {
-  tags: ['long'],
+  tags: ['night'],
 }, async () => {
   const { shop, stock, variant, bring, failures } = await shopify()
   shop.put('a-mano', 'HAND')
@@ -282,7 +282,7 @@ test('shopify: a variant that is not stocked at the location is activated there'
 })
 
 test('shopify: a product that a person deleted is made again, and one made by hand is found again', {
-  tags: ['long'],
+  tags: ['night'],
 }, async () => {
   const { shop, variant, bring, failures } = await shopify()
   shop.put('a-mano', 'HAND')
@@ -364,7 +364,7 @@ const moved = [
 
 test.each(moved)(
   '%s: an article whose SKU the merchant gave to another product is found there',
-  { tags: ['long'] },
+  { tags: ['night'] },
   async (_, open) => {
     const { shop, bring, failures, move, held, isAskedBefore } = await open()
     await bring(article('A', '10,00', '5'), article('B', '10,00', '5'))
@@ -387,7 +387,7 @@ test.each(moved)(
 )
 
 test('two live listings of one SKU are reported, and neither is changed', {
-  tags: ['long'],
+  tags: ['night'],
   timeout: 60_000,
 }, async () => {
   const meli = await mercadolibre('A')
@@ -415,7 +415,7 @@ test('two live listings of one SKU are reported, and neither is changed', {
 })
 
 test('a second listing that is not live does not count: the live one is changed', {
-  tags: ['long'],
+  tags: ['night'],
 }, async () => {
   const { shop, variant, bring, failures } = await shopify()
   shop.put('viejo', 'A').status = 'ARCHIVED'
@@ -433,7 +433,7 @@ test('a second listing that is not live does not count: the live one is changed'
 })
 
 test('woocommerce: a SKU is found behind many others that contain it', {
-  tags: ['long'],
+  tags: ['night'],
 }, async () => {
   const { shop, bring, failures } = await woocommerce()
   for (let index = 0; index < 30; index += 1) shop.put({ sku: `A-${index}` })

@@ -6,13 +6,13 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
-import { checkFlows } from '../../src/flows/definition/check-flow-files.ts'
 import {
   connectionsHead,
   flowFromTemplate,
   templateNames,
 } from '../../src/flows/definition/flow-template.ts'
 import { flowJsonSchema } from '../../src/flows/definition/json-schema.ts'
+import { checkFlows } from '../../src/flows/loading/check-flow-files.ts'
 import { startTestFlows } from '../support/flows.ts'
 import { startMercadoLibre } from './shops/mercadolibre.ts'
 import { article, seller, sellerEnv, serve } from './shops/serve-template.ts'
@@ -393,7 +393,7 @@ test('flows:new writes a file that is valid when its variables are set, and neve
   )
   const own = { variables: new Set<string>(), files: [], folders: [] }
   const { lines, isGood } = await checkFlows(env, folder, own, connectionsFile)
-  expect(lines.at(-1)).toBe('8 flows ok, 0 problems')
+  expect(lines.at(-1)).toBe('9 flows ok, 0 problems')
   expect(isGood).toBe(true)
   const schema = await readFile(join(folder, 'flow.schema.json'), 'utf8')
   expect(JSON.parse(schema)).toEqual(flowJsonSchema())

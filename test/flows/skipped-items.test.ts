@@ -10,6 +10,7 @@ import {
 /** What a destination is not to have is not sent there, fails nothing, and shows. */
 let target: TestTarget
 let flows: TestFlows
+let sentAtFirst: string[]
 const items = (web: string) => [
   { id: 'A', web, price: 5 },
   { id: 'B', web: 'no' },
@@ -35,6 +36,7 @@ beforeAll(async () => {
   })
   await flows.flows.sync('shop', { force: false })
   await flows.delivered()
+  sentAtFirst = sent()
 })
 afterAll(async () => {
   await flows.stop()
@@ -48,7 +50,14 @@ const sent = () =>
     .sort()
 
 test('a destination gets the items that its filter and mapping let through, the others all of theirs', async () => {
-  expect(sent()).toEqual(['/all/A', '/all/B', '/all/C', '/filtered/C', '/mapped/A', '/mapped/C'])
+  expect(sentAtFirst).toEqual([
+    '/all/A',
+    '/all/B',
+    '/all/C',
+    '/filtered/C',
+    '/mapped/A',
+    '/mapped/C',
+  ])
   expect((await flows.call('GET', '/errors?flow=shop')).json()).toEqual([])
 })
 

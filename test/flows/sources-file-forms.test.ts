@@ -384,7 +384,7 @@ test.each([
 )
 
 test('a workbook with more shared texts or cells than the limit is refused with the reason', {
-  tags: ['long'],
+  tags: ['night'],
   timeout: 60_000,
 }, async () => {
   const texts = workbook(header, { shared: '<si/>'.repeat(4 * 1_048_576 + 1) })

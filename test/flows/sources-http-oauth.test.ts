@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { createEncryption } from '../../src/domain/encryption.ts'
-import { definitionHash, itemFormHash } from '../../src/flows/definition/definition-hash.ts'
-import { createGrantKeeper } from '../../src/flows/oauth/refresh-token-grants.ts'
+import { definitionHash, itemFormHash } from '../../src/flows/item/definition-hash.ts'
+import { GrantKeeper } from '../../src/flows/oauth/refresh-token-grants.ts'
 import type { SourceContext } from '../../src/flows/sources/source-context.ts'
 import { type Source, SourceError } from '../../src/flows/types.ts'
 import { openTestDatabase } from '../support/database.ts'
@@ -156,7 +156,7 @@ test('private addresses of a token issuer are refused like others', async () => 
 
 test('an access by refresh token is renewed with the newest one, stored under the name of the source', async () => {
   const now = { at: Date.parse('2026-11-21T12:00:00.000Z') }
-  const keeper = createGrantKeeper({
+  const keeper = new GrantKeeper({
     database,
     encryption: createEncryption([{ id: 'k1', key: randomBytes(32) }]),
     now: () => new Date(now.at),

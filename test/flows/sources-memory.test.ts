@@ -8,7 +8,6 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Source } from '../../src/flows/types.ts'
-import { isLongForm, needsLongForm } from '../support/rounds.ts'
 import { dbfFile } from './dbf-file.ts'
 import { reachable, sqlSource } from './sources-sql-support.ts'
 import { flowOf, openTestSource, sendJson, testServer } from './sources-support.ts'
@@ -18,7 +17,7 @@ import { workbook } from './zip-file.ts'
 const total = 100_000
 const filler = 'x'.repeat(80)
 /** Each needs one second; a busy machine needs several times as long. */
-const patient = { timeout: 60_000 }
+const patient = { timeout: 60_000, tags: ['night'] }
 const megabyte = 1024 * 1024
 
 setFlagsFromString('--expose-gc')
@@ -61,8 +60,8 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-test.skipIf(!isLongForm).each(['csv', 'ndjson'])(
-  `a file of 100,000 records in %s is read in flat memory (${needsLongForm})`,
+test.each(['csv', 'ndjson'])(
+  `a file of 100,000 records in %s is read in flat memory`,
   patient,
   async (format) => {
     const path = join(folder, `a.${format}`)
@@ -81,8 +80,8 @@ test.skipIf(!isLongForm).each(['csv', 'ndjson'])(
   },
 )
 
-test.skipIf(!isLongForm).each(['fixed', 'dbf', 'xlsx'] as const)(
-  `a file of 100,000 records in %s is read in flat memory (${needsLongForm})`,
+test.each(['fixed', 'dbf', 'xlsx'] as const)(
+  `a file of 100,000 records in %s is read in flat memory`,
   patient,
   async (format) => {
     const path = join(folder, `b.${format}`)
@@ -114,25 +113,21 @@ test.skipIf(!isLongForm).each(['fixed', 'dbf', 'xlsx'] as const)(
   },
 )
 
-test.skipIf(!isLongForm)(
-  `an API with 100,000 records is read in flat memory (${needsLongForm})`,
-  patient,
-  async () => {
-    const server = await testServer()
-    const size = 5_000
-    server.handle = (request, response) => {
-      const from = Number(new URL(request.url ?? '', server.base).searchParams.get('offset'))
-      const length = Math.max(0, Math.min(size, total - from))
-      sendJson(
-        response,
-        Array.from({ length }, (_, index) => ({ id: from + index, t: filler })),
-      )
-    }
-    const source = { type: 'http', url: server.base, paging: { type: 'offset', size } }
-    await expectFlat(openTestSource(flowOf(source, { allowPrivateNetwork: true })).source)
-    server.close()
-  },
-)
+test(`an API with 100,000 records is read in flat memory`, patient, async () => {
+  const server = await testServer()
+  const size = 5_000
+  server.handle = (request, response) => {
+    const from = Number(new URL(request.url ?? '', server.base).searchParams.get('offset'))
+    const length = Math.max(0, Math.min(size, total - from))
+    sendJson(
+      response,
+      Array.from({ length }, (_, index) => ({ id: from + index, t: filler })),
+    )
+  }
+  const source = { type: 'http', url: server.base, paging: { type: 'offset', size } }
+  await expectFlat(openTestSource(flowOf(source, { allowPrivateNetwork: true })).source)
+  server.close()
+})
 
 const postgres = await reachable(
   process.env.TEST_DATABASE_URL || 'postgres://root@127.0.0.1:5432/test',
@@ -140,28 +135,22 @@ const postgres = await reachable(
 )
 const maria = await reachable('mysql://root@127.0.0.1:3306/test', 'MariaDB')
 
-test.skipIf(!isLongForm || !postgres)(
-  `100,000 records of PostgreSQL are read in flat memory (${needsLongForm})`,
-  patient,
-  () =>
-    expectFlat(
-      sqlSource({
-        driver: 'postgres',
-        url: postgres as string,
-        query: `select id, '${filler}' as t from generate_series(1, ${total}) id`,
-      }),
-    ),
+test.skipIf(!postgres)(`100,000 records of PostgreSQL are read in flat memory`, patient, () =>
+  expectFlat(
+    sqlSource({
+      driver: 'postgres',
+      url: postgres as string,
+      query: `select id, '${filler}' as t from generate_series(1, ${total}) id`,
+    }),
+  ),
 )
 
-test.skipIf(!isLongForm || !maria)(
-  `100,000 records of MariaDB are read in flat memory (${needsLongForm})`,
-  patient,
-  () =>
-    expectFlat(
-      sqlSource({
-        driver: 'mysql',
-        url: maria as string,
-        query: `select seq as id, '${filler}' as t from seq_1_to_${total}`,
-      }),
-    ),
+test.skipIf(!maria)(`100,000 records of MariaDB are read in flat memory`, patient, () =>
+  expectFlat(
+    sqlSource({
+      driver: 'mysql',
+      url: maria as string,
+      query: `select seq as id, '${filler}' as t from seq_1_to_${total}`,
+    }),
+  ),
 )

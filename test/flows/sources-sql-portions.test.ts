@@ -1,3 +1,5 @@
+/** @module-tag night */
+
 import { once } from 'node:events'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -5,12 +7,11 @@ import { Worker } from 'node:worker_threads'
 import { afterAll, expect, test } from 'vitest'
 import type { Source } from '../../src/flows/types.ts'
 import { longestTurn, promisedMs } from '../support/longest-turn.ts'
-import { isLongForm } from '../support/rounds.ts'
 import { reachable, sqlSource } from './sources-sql-support.ts'
 import type { LargeTables } from './sources-tds-large.ts'
 
 /** Tables with a picture in each record, and tables of many columns: neither memory nor an event-loop iteration may grow with them. */
-const pictures = isLongForm ? 400 : 40
+const pictures = 400
 const pictureCharacters = 256 * 1024
 const columns = 1_000
 const wideRows = 500

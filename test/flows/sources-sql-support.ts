@@ -2,7 +2,7 @@ import { connect } from 'node:net'
 import { Secret } from '../../src/domain/flow-secret.ts'
 import type { Flow } from '../../src/flows/definition/schema.ts'
 import { openSqlSource } from '../../src/flows/sources/sql.ts'
-import type { SqlDriver } from '../../src/flows/sources/sql-driver.ts'
+import type { SqlReader } from '../../src/flows/sources/sql-reader.ts'
 import type { Source, SourceRow } from '../../src/flows/types.ts'
 
 type SqlDefinition = Extract<Flow['source'], { type: 'sql' }>
@@ -20,7 +20,7 @@ export function sqlSource(
     parameters?: Record<string, string | number>
     env?: Record<string, string>
   },
-  read?: SqlDriver,
+  read?: SqlReader,
 ): Source {
   const { url, limits, key = ['id'], itemQuery, cursor, env = {}, parameters, ...rest } = given
   const secrets = Object.entries(parameters ?? {}).map(([name, value]) => {

@@ -1,5 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import type { Database } from '../../src/db/database.ts'
+import { stopChannel } from '../../src/repositories/flows/send-stops.ts'
+import { openTestDatabase } from '../support/database.ts'
 import {
   jsonFlow,
   startTarget,
@@ -57,6 +60,15 @@ const destination = async (flow: string, name: string) => {
     .find((card: { name: string }) => card.name === flow)
     .destinations.find((one: { name: string }) => one.name === name)
 }
+/** Notifications of stops get lost. */
+const withoutStopNotifications = (database: Database): Database => ({
+  ...database,
+  withConnectionLimit: (most) => withoutStopNotifications(database.withConnectionLimit(most)),
+  listen: (channel, ...listeners) =>
+    channel === stopChannel
+      ? Promise.resolve(async () => {})
+      : database.listen(channel, ...listeners),
+})
 /** Time for several looks of each worker. */
 const meanwhile = () => wait(400)
 
@@ -80,7 +92,7 @@ test('no flow sends to a stopped destination, and all of it is sent after the st
       cause: 'sending was stopped by 127.0.0.1: the shop moves',
       why: {
         code: 'SENDING_STOPPED',
-        message: 'el envío lo detuvo 127.0.0.1: the shop moves',
+        message: 'sending was stopped by 127.0.0.1: the shop moves',
       },
       stop: { destination: 'web', flow: null, by: '127.0.0.1', reason: 'the shop moves' },
     },
@@ -108,8 +120,8 @@ test('no flow sends to a stopped destination, and all of it is sent after the st
     () => expect([got('shop'), got('stock')]).toMatchObject([{ length: 3 }, { length: 3 }]),
     within,
   )
-  const attempts = await flows.flows.item('shop', 'A-1')
-  expect(attempts.history.attempts).toMatchObject([
+  const attempts = async () => (await flows.flows.item('shop', 'A-1')).history.attempts
+  await expect.poll(attempts, within).toMatchObject([
     { destination: 'web', attempt: 1, outcome: 'delivered' },
     { destination: 'erp', attempt: 1, outcome: 'delivered' },
   ])
@@ -176,6 +188,32 @@ test('running attempts complete and claimed ones wait; the destination shows its
   expect([samples.length, samples.at(-1).waiting, sum('failed')]).toEqual([60, 0, 0])
   expect((await flows.call('GET', '/destinations/nowhere')).statusCode).toBe(404)
   server.close()
+})
+
+test('a stop holds in the process that answers it before any notification arrives, and so does its end', {
+  tags: ['long'],
+}, async () => {
+  const database = await openTestDatabase()
+  const deaf = await startTestService({ database: withoutStopNotifications(database) })
+  const own = await startTestFlows({
+    service: deaf,
+    files: { 'deaf.flow.yaml': jsonFlow('deaf', target.url), 'deaf.json': items(3) },
+  })
+  try {
+    await own.flows.sync('deaf', { force: true })
+    await vi.waitFor(() => expect(got('deaf')).toHaveLength(3), within)
+    await own.call('POST', '/sending/stop', { body: { flow: 'deaf' } })
+    await own.write('deaf.json', items(5))
+    await own.flows.sync('deaf', { force: true })
+    await meanwhile()
+    expect(got('deaf')).toHaveLength(3)
+    await own.call('POST', '/sending/start', { body: { flow: 'deaf' } })
+    await vi.waitFor(() => expect(got('deaf')).toHaveLength(5), within)
+  } finally {
+    await own.stop()
+    await deaf.stop()
+    await database.close()
+  }
 })
 
 test('each stop is separate; a start ends one, and its answer names the remaining ones', {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { createGate, type Gate } from '../../src/flows/deliver/sending-gate.ts'
+import { createGate, type SendingGate } from '../../src/flows/deliver/sending-gate.ts'
 import type { Reason } from '../../src/texts/reason.ts'
 
 const statusReason = (status: number): Reason => ({ code: 'HTTP_STATUS', data: { status } })
@@ -41,7 +41,7 @@ type Second = { sent: number; arrived: number; refused: number }
 /** Sends to the shop through the gate, millisecond by millisecond; returns the result of each second. */
 function feed(
   clock: ReturnType<typeof testClock>,
-  gate: Gate,
+  gate: SendingGate,
   shop: Shop,
   seconds: number,
   retryAfterMs = 1_000,
@@ -148,7 +148,7 @@ test('Retry-After holds for its item, or for all items when none succeeds', () =
   const clock = testClock()
   const gate = createGate({ breaker, rateLimit: undefined }, clock.now)
   const answered = (
-    report: Parameters<Extract<ReturnType<Gate['begin']>, { report: unknown }>['report']>,
+    report: Parameters<Extract<ReturnType<SendingGate['begin']>, { report: unknown }>['report']>,
   ) => {
     const begun = gate.begin()
     if ('waitMs' in begun) throw new Error(`has to wait for ${begun.waitMs} ms`)

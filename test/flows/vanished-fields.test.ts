@@ -1,7 +1,7 @@
 import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { mssqlUpsert } from '../../src/flows/destinations/sql-statements.ts'
+import { mssqlUpsert } from '../../src/flows/destinations/statements/mssql-statements.ts'
 import { jsonFlow, startTestFlows, type TestFlows } from '../support/flows.ts'
 
 /** A field that an item no longer has sets its column to the default, as in a new row. */
@@ -164,7 +164,9 @@ test('SQL Server: a removed field gets the default of its column', () => {
       ]),
   )
   const { text, values } = mssqlUpsert(target, rows)
-  expect(text).toContain('when matched then update set [name] = s.[name], [stock] = default')
-  expect(text).toContain('when not matched then insert ([id], [name]) values (s.[id], s.[name])')
+  expect(text).toContain('when matched then update set [name] = [s].[name], [stock] = default')
+  expect(text).toContain(
+    'when not matched then insert ([id], [name]) values ([s].[id], [s].[name])',
+  )
   expect(values).toEqual(['1', 'x', '2', 'x'])
 })

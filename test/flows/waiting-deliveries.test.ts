@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { sql } from 'kysely'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import {
   patientFlow,
   startTarget,
@@ -13,29 +13,36 @@ import {
 let target: TestTarget
 let flows: TestFlows
 
+const isDown = ({ path }: { path: string }) => (path.includes('/L-') ? 503 : 200)
+
 beforeAll(async () => {
   target = await startTarget()
-  target.answer(({ path }) => (path.includes('/L-') ? 503 : 200))
-  flows = await startTestFlows({
-    files: {
-      'late.flow.yaml': patientFlow('late', target.url),
-      'late.json': [{ id: 'L-1' }, { id: 'L-2' }, { id: 'OK-1' }],
-    },
-  })
-  await flows.flows.sync('late', { force: true })
+  target.answer(isDown)
+  flows = await startTestFlows()
 })
+beforeEach(() => target.answer(isDown))
 afterAll(async () => {
   await flows.stop()
   await target.close()
 })
 
-const waiting = async (query = '') =>
-  (await flows.call('GET', `/flow/late/waiting${query}`)).json().waiting as { pk: string }[]
+/** A flow of three items, of which two do not arrive. */
+async function startLate(name: string): Promise<void> {
+  await flows.write(`${name}.json`, [{ id: 'L-1' }, { id: 'L-2' }, { id: 'OK-1' }])
+  await flows.write(`${name}.flow.yaml`, patientFlow(name, target.url))
+  await flows.call('POST', '/flows/reload')
+  await flows.flows.sync(name, { force: true })
+}
+
+const waiting = async (name: string, query = '') =>
+  (await flows.call('GET', `/flow/${name}/waiting${query}`)).json().waiting as { pk: string }[]
 
 test('a delivery that waits for a retry shows its item, its error and the time of the next attempt', async () => {
+  const name = 'late'
+  await startLate(name)
   await vi.waitFor(
     async () =>
-      expect((await waiting()).toSorted((a, b) => a.pk.localeCompare(b.pk))).toMatchObject(
+      expect((await waiting(name)).toSorted((a, b) => a.pk.localeCompare(b.pk))).toMatchObject(
         ['L-1', 'L-2'].map((pk) => ({
           destination: 'web',
           pk,
@@ -48,8 +55,8 @@ test('a delivery that waits for a retry shows its item, its error and the time o
       ),
     20_000,
   )
-  expect((await flows.call('GET', '/flow/late/failures')).json().failures).toEqual([])
-  expect(await waiting('?limit=1')).toHaveLength(1)
+  expect((await flows.call('GET', `/flow/${name}/failures`)).json().failures).toEqual([])
+  expect(await waiting(name, '?limit=1')).toHaveLength(1)
 })
 
 /** Makes 60,000 deliveries of other items wait beside one that waits. */
@@ -63,6 +70,7 @@ const fillQueue = (flow: string, pk: string) =>
 
 test('while one destination is down, the flow is polled and its changes reach the others, however many wait', {
   tags: ['long'],
+  timeout: 60_000,
 }, async () => {
   const flow = patientFlow('half', target.url, { pollInterval: '1s', startPaused: false })
   const file = { name: 'copy', type: 'file', path: `${flows.dir}/half.out`, format: 'ndjson' }
@@ -108,9 +116,10 @@ test('while one destination is down, the flow is polled and its changes reach th
 
 test.each([
   ['/flow/nobody/waiting', 404],
-  ['/flow/late/waiting?limit=0', 400],
-  ['/flow/late/waiting?limit=201', 400],
+  ['/flow/limited/waiting?limit=0', 400],
+  ['/flow/limited/waiting?limit=201', 400],
 ])('%s answers %i with one field', async (url, status) => {
+  await startLate('limited')
   const response = await flows.call('GET', url)
   expect([response.statusCode, Object.keys(response.json())]).toEqual([status, ['error']])
 })
@@ -118,19 +127,26 @@ test.each([
 test('deliveries to a renamed destination are listed, and sent when the name is back', {
   tags: ['long'],
 }, async () => {
-  const renamed = patientFlow('late', target.url) as { destinations: { name: string }[] }
-  await flows.write('late.flow.yaml', {
+  const name = 'renamed'
+  await startLate(name)
+  const waits = () => expect.poll(() => waiting(name))
+  await waits().toMatchObject([{ last_status: 503 }, { last_status: 503 }])
+  const cardOf = async () =>
+    (await flows.call('GET', '/flows'))
+      .json()
+      .flows.find((one: { name: string }) => one.name === name)
+  const renamed = patientFlow(name, target.url) as { destinations: { name: string }[] }
+  await flows.write(`${name}.flow.yaml`, {
     ...renamed,
     destinations: renamed.destinations.map((one) => ({ ...one, name: 'shop' })),
   })
   await flows.call('POST', '/flows/reload')
-  expect(await waiting()).toMatchObject([{ destination: 'web' }, { destination: 'web' }])
-  const [card] = (await flows.call('GET', '/flows')).json().flows
-  expect(card.destinations).toMatchObject([
+  expect(await waiting(name)).toMatchObject([{ destination: 'web' }, { destination: 'web' }])
+  expect((await cardOf()).destinations).toMatchObject([
     { name: 'shop', type: 'http', waiting: 0, delayed: 0 },
     { name: 'web', type: 'missing', waiting: 0, delayed: 2, failed: 0 },
   ])
-  const item = (await flows.call('GET', '/flow/late/items/L-1')).json()
+  const item = (await flows.call('GET', `/flow/${name}/items/L-1`)).json()
   expect(item.destinations).toMatchObject([
     { name: 'shop', state: 'unknown' },
     { name: 'web', type: 'missing', state: 'delayed', in_sync: false },
@@ -140,9 +156,8 @@ test('deliveries to a renamed destination are listed, and sent when the name is 
   ])
 
   target.answer(200)
-  await flows.write('late.flow.yaml', patientFlow('late', target.url))
+  await flows.write(`${name}.flow.yaml`, patientFlow(name, target.url))
   await flows.call('POST', '/flows/reload')
-  const [back] = (await flows.call('GET', '/flows')).json().flows
-  expect(back.destinations).toMatchObject([{ name: 'web', type: 'http' }])
-  expect(await waiting()).toHaveLength(2)
+  expect((await cardOf()).destinations).toMatchObject([{ name: 'web', type: 'http' }])
+  expect(await waiting(name)).toHaveLength(2)
 })

@@ -63,7 +63,7 @@ test('a poll waits for a file that is being written until it is unchanged, and d
     },
     health: { cause: 'flow_paused' },
   })
-  expect(waiting.waiting_for.why.message).toContain('cambió hace menos de')
+  expect(waiting.waiting_for.why.message).toContain('changed less than')
   expect([await runs('written'), await errors('written')]).toEqual([[], []])
   expect((await flows.flows.metrics()).get('written')).toMatchObject({ totalErrors: 0 })
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { checkFlows } from '../../src/flows/definition/check-flow-files.ts'
+import { checkFlows } from '../../src/flows/loading/check-flow-files.ts'
 import {
   jsonFlow,
   startTarget,

@@ -345,7 +345,7 @@ test('T53: a dry run shows the first ten records, what becomes of them, and no s
   expect(first.destinations[1].requests).toMatchObject([
     { purpose: 'line', target: join(flows.dir, 'list.ndjson') },
   ])
-  expect(second).toMatchObject({ pk: null, problem: 'el campo "id" de la clave es null o falta' })
+  expect(second).toMatchObject({ pk: null, problem: 'the key field "id" is null or missing' })
   expect(third).toMatchObject({ pk: 'A-2', skipped: expect.stringContaining('item.filter') })
   expect(fourth.destinations[0]).toMatchObject({ skipped: expect.any(String), requests: [] })
   expect(answer.body).not.toContain(token)
@@ -381,7 +381,7 @@ test('a dry run shows the failure of a mapping with its item', async () => {
   )
   const { records } = (await dryRun(text)).json()
   expect(records[0].destinations[0]).toMatchObject({
-    refused: expect.stringContaining('map falló'),
+    refused: expect.stringContaining('map failed'),
   })
 })
 
@@ -398,7 +398,7 @@ test('a dry run warns of fields that no record of a table has, as a poll would r
   const { warnings, records } = (await dryRun(text)).json()
   expect(warnings).toEqual([
     expect.stringContaining(
-      'estos campos faltan en todos los registros: "codigo" (destinations[0].map). Los registros tienen: cod, detalle',
+      'these fields are in none of the records: "codigo" (destinations[0].map). The records have: cod, detalle',
     ),
   ])
   expect(records).toHaveLength(1)
@@ -495,7 +495,13 @@ test('a caller with the token can save, and so can a flow operator who has signe
 })
 
 test('problems of a definition are in the reader’s language, and also in English', async () => {
-  const { problems } = await check('version: 1\nname: a\npolInterval: 60s\n')
+  const headers = { 'accept-language': 'es' }
+  const { problems } = (
+    await flows.call('POST', '/flow-definitions/check', {
+      body: { text: 'version: 1\nname: a\npolInterval: 60s\n' },
+      headers,
+    })
+  ).json()
   const misspelt = problems.find(({ key }: { key: string }) => key === 'polInterval')
   expect(misspelt).toMatchObject({
     message: 'is not a known key',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { DatabaseUnavailableError } from '../../src/db/database-failures.ts'
-import { startWorker } from '../../src/flows/deliver/delivery-worker.ts'
+import { DeliveryWorker } from '../../src/flows/deliver/delivery-worker.ts'
 import { leading } from './deliver-support.ts'
 
 /** A queue with one open item, whose database fails at one read. */
@@ -13,7 +13,7 @@ function openQueue(asked: 'walk' | 'load') {
     isAway = false
     throw new DatabaseUnavailableError('The connection to the database was lost')
   }
-  const worker = startWorker<string, string>(
+  const worker = new DeliveryWorker<string, string>(
     {
       leader: leading,
       pollMs: 20,

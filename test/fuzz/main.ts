@@ -44,7 +44,7 @@ await closeKeptDatabases()
 async function run(): Promise<number> {
   const serverUrl = process.env.TEST_DATABASE_URL
   if (!serverUrl) return fuzz()
-  const { openDatabase } = await import('../../src/db/database.ts')
+  const { openDatabase } = await import('../../src/db/open-database.ts')
   const { cloneTemplate, createPostgresTemplate, dropDatabase, urlOf } = await import(
     '../support/postgres-template.ts'
   )

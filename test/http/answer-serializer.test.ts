@@ -2,10 +2,10 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
-import { createServer } from '../../src/http/create-server.ts'
 import { writerOf } from '../../src/http/json-body.ts'
 import { startTestFlows, type TestFlows } from '../support/flows.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { publicServer } from './sample-app.ts'
 
 let service: TestService
 let flows: TestFlows
@@ -62,10 +62,10 @@ test('an answer has the fields of its schema and no others', async () => {
 })
 
 test('in a test an answer that does not fit its schema is an error', async () => {
-  const app = createServer({ logger: false })
+  const app = publicServer()
   app.get(
     '/wrong',
-    { config: { access: 'public' }, schema: { response: { 200: z.object({ cents: z.int() }) } } },
+    { schema: { response: { 200: z.object({ cents: z.int() }) } } },
     async () => ({ cents: 'many' }) as never,
   )
   expect((await app.inject('/wrong')).statusCode).toBe(500)

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { AppError } from '../../src/errors/app-error.ts'
-import { createFailureLimit } from '../../src/http/auth-failure-limit.ts'
-import { createServer } from '../../src/http/create-server.ts'
+import { authFailureLimit } from '../../src/http/auth-failure-limit.ts'
+import { publicServer } from './sample-app.ts'
 
 afterEach(() => {
   vi.useRealTimers()
@@ -10,13 +10,13 @@ afterEach(() => {
 /** A limit on a clock of its own; `try` gives the seconds to wait, or 0 for a try that is let through. */
 async function limitOf(perMinute: number) {
   vi.useFakeTimers({ toFake: ['Date'] })
-  const app = createServer({ logger: false, trustProxy: ['loopback'] })
-  const countTry = createFailureLimit(app, perMinute)
-  app.get('/fail', { config: { access: 'public' } }, async (request) => {
-    await countTry(request)
+  const app = publicServer({ trustProxy: ['loopback'] })
+  await app.register(authFailureLimit, { perMinute })
+  app.get('/fail', async (request) => {
+    await app.countTry(request)
     return {}
   })
-  app.get('/pass', { config: { access: 'public' } }, async () => ({}))
+  app.get('/pass', async () => ({}))
   await app.ready()
   const attempt = async (address: string): Promise<number> => {
     const headers = { 'x-forwarded-for': address }

@@ -1,8 +1,6 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { installCompression } from '../../src/http/compression.ts'
-import { createServer } from '../../src/http/create-server.ts'
 import { openStream } from '../support/event-stream.ts'
 import { deliver, openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
@@ -101,15 +99,6 @@ test('an answer with tokens, and one to a write, is never compressed, however lo
     expect([answer.statusCode, answer.headers['content-encoding']]).toEqual([200, undefined])
     expect(answer.rawPayload.length).toBeGreaterThan(15_000)
   }
-})
-
-test('a route that writes cannot be declared as compressed', async () => {
-  const app = createServer({ logger: false })
-  await installCompression(app)
-  const config = { access: 'admin', compressed: true } as const
-  expect(() => app.post('/keys', { config }, async () => ({}))).toThrow('stays as it is')
-  app.get('/keys', { config }, async () => ({}))
-  await app.close()
 })
 
 test('compression does not delay a stream of events', async () => {

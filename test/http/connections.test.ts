@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
-import { createServer, type HttpServer, type ServerOptions } from '../../src/http/create-server.ts'
+import type { HttpServer, ServerOptions } from '../../src/http/create-server.ts'
+import { publicServer } from './sample-app.ts'
 
 let app: HttpServer
 const sockets: Socket[] = []
@@ -16,13 +17,11 @@ afterEach(async () => {
 async function listen(options: Partial<ServerOptions>): Promise<void> {
   // Nothing is cut here for being slow.
   const slowClient = { requestMs: 60_000, headersMs: 60_000, checkMs: 60_000 }
-  app = createServer({ logger: false, slowClient, ...options })
+  app = publicServer({ slowClient, ...options })
   const answering = Promise.withResolvers<void>()
   release = answering.resolve
-  app.get('/', { config: { access: 'public' } }, async () => 'here')
-  app.get('/slow', { config: { access: 'public' } }, async () =>
-    answering.promise.then(() => 'late'),
-  )
+  app.get('/', async () => 'here')
+  app.get('/slow', async () => answering.promise.then(() => 'late'))
   await app.listen({ host: '127.0.0.1', port: 0 })
 }
 

@@ -2,9 +2,9 @@ import { Writable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import { expect, test } from 'vitest'
 import { AppError, type ErrorCode, errorCatalogue } from '../../src/errors/app-error.ts'
-import { createServer } from '../../src/http/create-server.ts'
 import { ErrorBody, ValidationErrorBody } from '../../src/http/error-body.ts'
 import { createLogger } from '../../src/http/logging.ts'
+import { publicServer } from './sample-app.ts'
 
 const databaseDown = Object.assign(new Error('connect ECONNREFUSED 10.1.1.1'), {
   code: 'ECONNREFUSED',
@@ -19,7 +19,7 @@ function throwingApp(style: 'coded' | 'plain' = 'coded') {
       done()
     },
   })
-  const app = createServer({
+  const app = publicServer({
     logger: createLogger('info', sink),
     errorStyle: style,
     isUnavailable: (error) => error === databaseDown,
@@ -29,18 +29,10 @@ function throwingApp(style: 'coded' | 'plain' = 'coded') {
     request.isLetIn = true
     throw next
   }
-  app.post('/plain', { config: { access: 'public' } }, fail)
-  app.post(
-    '/cancel',
-    { config: { access: 'public', money: { retrySafeWhenUnknown: true, namesOrder: true } } },
-    fail,
-  )
-  app.post('/charge', { config: { access: 'public', money: { retrySafeWhenUnknown: true } } }, fail)
-  app.post(
-    '/refund',
-    { config: { access: 'public', money: { retrySafeWhenUnknown: false } } },
-    fail,
-  )
+  app.post('/plain', fail)
+  app.post('/cancel', { config: { money: { retrySafeWhenUnknown: true, namesOrder: true } } }, fail)
+  app.post('/charge', { config: { money: { retrySafeWhenUnknown: true } } }, fail)
+  app.post('/refund', { config: { money: { retrySafeWhenUnknown: false } } }, fail)
   return async (url: string, error: unknown) => {
     next = error
     lines.length = 0
@@ -84,6 +76,7 @@ test('details, outcome, retry_safe and the order of an error have their wire nam
     request_id: expect.any(String),
     outcome: 'not_charged',
     retry_safe: true,
+    retry: 'after_change',
     order_id: 'o-1',
     status: 'created',
     open_order: { order_id: 'o-0', external_reference: 'A-1', age_seconds: 12 },
@@ -129,6 +122,7 @@ test.each<[ErrorCode, string, boolean, boolean]>([
   ['UNSUPPORTED_MEDIA_TYPE', 'not_charged', false, false],
   ['VALIDATION_ERROR', 'not_charged', false, false],
   ['REQUEST_TIMEOUT', 'unknown', true, true],
+  ['CALLER_GONE', 'unknown', true, true],
   ['RATE_LIMITED', 'unknown', true, true],
   ['INTERNAL_ERROR', 'unknown', true, false],
   ['PROVIDER_ERROR', 'unknown', true, false],

@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import { afterEach, expect, test } from 'vitest'
 import { closeServer } from '../../src/http/connections.ts'
-import { createServer, type HttpServer } from '../../src/http/create-server.ts'
+import type { HttpServer } from '../../src/http/create-server.ts'
 import {
   createEventStreams,
   type StreamLimits,
   type StreamSource,
 } from '../../src/http/event-stream.ts'
 import { openStream } from '../support/event-stream.ts'
-import { open, readAll } from './sample-app.ts'
+import { open, publicServer, readAll } from './sample-app.ts'
 
 const apps: HttpServer[] = []
 afterEach(async () => {
@@ -17,12 +17,12 @@ afterEach(async () => {
 
 /** An app with one stream, of a number that the test sets. */
 function counting(limits: Partial<StreamLimits> = {}, source: Partial<StreamSource> = {}) {
-  const app = createServer({ logger: false })
+  const app = publicServer()
   apps.push(app)
   const streams = createEventStreams(app, limits)
   const state = { value: 1, reads: 0, padding: '' }
   const wakes = new Set<() => void>()
-  app.get('/count', { config: { access: 'public' } }, (request, reply) => {
+  app.get('/count', (request, reply) => {
     let sent = 0
     return streams.open(request, reply, {
       owner: String(request.headers.owner ?? 'one'),

@@ -1,15 +1,14 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { fieldMessage } from '../../src/errors/field-reasons.ts'
-import { createServer } from '../../src/http/create-server.ts'
 import { ErpAmount } from '../../src/routes/field-schemas.ts'
+import { publicServer } from './sample-app.ts'
 
 /** The pages show the reason of a refused field in their language, by its code. Programs get the English text. */
-const app = createServer({ logger: false })
+const app = publicServer()
 app.post(
   '/form',
   {
-    config: { access: 'public' },
     schema: {
       body: z.strictObject({
         name: z.string().min(3).max(5),

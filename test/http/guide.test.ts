@@ -67,7 +67,7 @@ test('the words of a search are escaped', async () => {
     `/guide/search?q=${encodeURIComponent('"><script>alert(1)</script>')}`,
   )
   expect(body).not.toContain('<script')
-  expect(body).toContain('&lt;script&gt;')
+  expect(body).toContain('&#60;script&#62;')
 })
 
 test('a page that is not there is 404, also outside of the documents', async () => {
@@ -83,7 +83,7 @@ test('each view of the pages leads to its page of the guide, in the language of 
         new URL(`../../public/${folder}/workspace.js`, import.meta.url),
         'utf8',
       ).matchAll(
-        /(\w+): (?:create\w+,|later\.create\('(?!trend)|\(app\) =>)|later\.create\('(order)'\)/g,
+        /(\w+): (?:create\w+,|(?:later|eventsLater)\.create\('(?!trend)|\(app\) =>)|later\.create\('(order)'\)/g,
       ),
     ].map(([, name, order]) => String(name ?? order)),
   )

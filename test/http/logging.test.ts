@@ -1,9 +1,8 @@
 import { Writable } from 'node:stream'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { AppError } from '../../src/errors/app-error.ts'
-import { createServer } from '../../src/http/create-server.ts'
 import { createLogger, scrub } from '../../src/http/logging.ts'
-import { exchange } from './sample-app.ts'
+import { exchange, publicServer } from './sample-app.ts'
 
 function capture(level: 'info' | 'trace' = 'trace') {
   let text = ''
@@ -39,8 +38,8 @@ function expectNoCanary(text: string) {
 
 test('T43: no secret of a request reaches the log, wherever the request carries it', async () => {
   const { log, text } = capture()
-  const app = createServer({ logger: log })
-  app.post('/in/:name', { config: { access: 'public' } }, async () => ({}))
+  const app = publicServer({ logger: log })
+  app.post('/in/:name', async () => ({}))
   const answer = await app.inject({
     method: 'POST',
     url: `/in/${canaries.apiKey}?code=${canaries.code}&state=${canaries.state}&x=${canaries.admin}&token=${canaries.bearer}`,
@@ -65,7 +64,7 @@ test('T43: no secret of a request reaches the log, wherever the request carries 
 
 test('no secret in an error, its causes or its properties reaches the log', async () => {
   const { log, text } = capture()
-  const app = createServer({ logger: log })
+  const app = publicServer({ logger: log })
   const provider = Object.assign(
     new Error(
       `401 for Bearer ${canaries.bearer} at https://x/oauth?code=${canaries.code}&client_secret=${canaries.secret}`,
@@ -81,7 +80,7 @@ test('no secret in an error, its causes or its properties reaches the log', asyn
   const database = new Error(`connect postgres://till:${canaries.password}@db/till`, {
     cause: provider,
   })
-  app.post('/in', { config: { access: 'public' } }, async () => {
+  app.post('/in', async () => {
     throw new AppError('PROVIDER_ERROR', {
       cause: new AggregateError(
         [database, new Error(`key ${canaries.apiKey}`)],
@@ -140,7 +139,7 @@ test('text that is no secret stays readable', () => {
 
 test('T43: a request cannot write lines or terminal commands into the log', async () => {
   const { log, text } = capture()
-  const app = createServer({ logger: log })
+  const app = publicServer({ logger: log })
   await exchange(
     app,
     'GET /%0a%7b%22level%22:%22fatal%22%7d\u009b31m\u2028?a%0d%0ab=1 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n',
@@ -158,7 +157,7 @@ test('T43: a request cannot write lines or terminal commands into the log', asyn
 
 test('an address as long as a request allows does not fill the log', async () => {
   const { log, text } = capture('info')
-  const app = createServer({ logger: log })
+  const app = publicServer({ logger: log })
   await app.inject({ method: 'GET', url: `/${'a'.repeat(10_000)}?${'b'.repeat(4000)}=1` })
   expect(text().length).toBeLessThan(2000)
 })
@@ -201,8 +200,8 @@ describe('T37: refused requests of unknown callers', () => {
   test('are counted in one line a minute for each cause, after the first one', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const { log, text } = capture('info')
-    const app = createServer({ logger: log })
-    app.get('/closed', { config: { access: 'public' } }, async () => {
+    const app = publicServer({ logger: log })
+    app.get('/closed', async () => {
       throw new AppError('UNAUTHORIZED')
     })
     const ask = async (url: string, times: number) => {
@@ -234,7 +233,7 @@ describe('T37: refused requests of unknown callers', () => {
 
   test('that cannot be read are counted too', async () => {
     const { log, text } = capture('info')
-    const app = createServer({ logger: log })
+    const app = publicServer({ logger: log })
     for (let round = 0; round < 5; round += 1) await exchange(app, 'not http\r\n\r\n')
     await app.close()
     const refusals = linesOf(text()).filter(({ code }) => code !== undefined)
@@ -246,8 +245,8 @@ describe('T37: refused requests of unknown callers', () => {
 
   test('are not those of a caller that the guard let in: each of these has its lines', async () => {
     const { log, text } = capture('info')
-    const app = createServer({ logger: log })
-    app.get('/open', { config: { access: 'public' } }, async (request) => {
+    const app = publicServer({ logger: log })
+    app.get('/open', async (request) => {
       request.isLetIn = true
       throw new AppError('NOT_FOUND')
     })

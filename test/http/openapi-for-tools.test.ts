@@ -37,8 +37,8 @@ function find(value: unknown, key: string): unknown[] {
 }
 const operationsOf = ({ paths }: Document) => Object.values(paths).flatMap(Object.values<Listed>)
 
-describe.each(['payment', 'control'])('the document of the %s API', (name) => {
-  const of = () => documents[name] as { whole: Document; page: Document }
+describe.each(['payment', 'control'])('the document of the %s API', (api) => {
+  const of = () => documents[api] as { whole: Document; page: Document }
 
   test('has patterns that mean the same to every tool, with Unicode classes or without', () => {
     const patterns = find(of().whole, 'pattern').map(String)
@@ -67,14 +67,16 @@ describe.each(['payment', 'control'])('the document of the %s API', (name) => {
       for (const [status, { content }] of Object.entries(responses)) {
         const { examples } = content?.['application/json'] ?? {}
         if (Number(status) < 400 || !examples) continue
-        for (const [code, { value }] of Object.entries(examples)) {
+        for (const [name, { value }] of Object.entries(examples)) {
+          // A code that a route answers in several ways has a number from the second on.
+          const [code = ''] = name.split(' ')
           const known = errorCatalogue[code as keyof typeof errorCatalogue]
-          const own = name === 'control' && known.status === 422 ? 400 : known.status
+          const own = api === 'control' && known.status === 422 ? 400 : known.status
           expect([own, value.error.length > 0], `${operationId} ${status}`).toEqual([
             Number(status),
             true,
           ])
-          if (name === 'payment') expect(value.code).toBe(code)
+          if (api === 'payment') expect(value.code).toBe(code)
         }
       }
     }

@@ -1,9 +1,12 @@
 import { brotliDecompressSync } from 'node:zlib'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { errorCatalogue } from '../../src/errors/app-error.ts'
+import type { Audience } from '../../src/http/audiences.ts'
 import { createServer, type HttpServer } from '../../src/http/create-server.ts'
-import { registerOpenApi } from '../../src/http/openapi.ts'
+import { lists } from '../../src/http/lists.ts'
+import { apiDocs, openApi } from '../../src/http/openapi.ts'
 import { tidyComponents } from '../../src/http/openapi-document.ts'
 import { lintOpenApi } from './lint-openapi.ts'
 
@@ -32,121 +35,142 @@ const Item = z
   .object({ id: z.string(), place: Place, options: Options, note: z.string().nullable() })
   .meta({ id: 'HttpTestItem' })
 
+/** A scope of an audience, without its guard. */
+const scopeOf = (app: HttpServer, audience: Audience, add: FastifyPluginAsyncZod) =>
+  app.register(async (scope) => {
+    scope.decorate('audience', audience)
+    await scope.register(add)
+  })
+
 async function paymentLike(): Promise<HttpServer> {
   const app = createServer({ logger: false })
-  await registerOpenApi(app, {
+  await app.register(lists, { ownerOf: () => 'all' })
+  await app.register(openApi, {
     title: 'Payment API',
     description: 'Two routes.',
+    answers: {},
     publicUrl: 'https://pay.shop.test',
     tags: [{ name: 'items', description: 'Things' }],
     tokens: { client: 'API key of a client', admin: 'Administrator token' },
   })
-  app.post(
-    '/items',
-    {
-      config: {
-        access: 'client',
-        money: { retrySafeWhenUnknown: true },
-        errors: ['TERMINAL_BUSY', 'ORDER_ALREADY_PAID', 'REFUND_AMOUNT_EXCEEDS'],
+  await scopeOf(app, 'client', async (scope) => {
+    scope.post(
+      '/items',
+      {
+        config: {
+          money: { retrySafeWhenUnknown: true },
+          errors: ['TERMINAL_BUSY', 'ORDER_ALREADY_PAID', 'REFUND_AMOUNT_EXCEEDS'],
+        },
+        schema: {
+          operationId: 'createItem',
+          summary: 'Makes an item',
+          tags: ['items'],
+          body: z.strictObject({ place: Place, options: Options.optional() }),
+          response: { 201: Item },
+        },
       },
-      schema: {
-        operationId: 'createItem',
-        summary: 'Makes an item',
-        tags: ['items'],
-        body: z.strictObject({ place: Place, options: Options.optional() }),
-        response: { 201: Item },
+      async (request, reply) =>
+        reply.code(201).send({
+          id: '1',
+          place: request.body.place,
+          options: request.body.options ?? { print: false },
+          note: null,
+        }),
+    )
+  })
+  await scopeOf(app, 'admin', async (scope) => {
+    scope.get(
+      '/items/:id',
+      {
+        schema: {
+          operationId: 'getItem',
+          summary: 'Reads an item',
+          tags: ['items'],
+          params: z.strictObject({ id: z.string() }),
+          response: { 200: Item, 404: z.object({ own: z.string() }) },
+        },
       },
-    },
-    async (request, reply) =>
-      reply.code(201).send({
-        id: '1',
-        place: request.body.place,
-        options: request.body.options ?? { print: false },
-        note: null,
-      }),
-  )
-  app.get(
-    '/items/:id',
-    {
-      config: { access: 'admin' },
-      schema: {
-        operationId: 'getItem',
-        summary: 'Reads an item',
-        tags: ['items'],
-        params: z.strictObject({ id: z.string() }),
-        response: { 200: Item, 404: z.object({ own: z.string() }) },
+      async () =>
+        JSON.parse('{"id":"1","place":{"latitude":1},"options":{"print":true},"note":null}'),
+    )
+  })
+  await scopeOf(app, 'public', async (scope) => {
+    scope.get(
+      '/health',
+      {
+        schema: {
+          operationId: 'getHealth',
+          summary: 'Answers that it runs',
+          tags: ['items'],
+          response: { 200: z.object({ status: z.literal('ok') }) },
+        },
       },
-    },
-    async () =>
-      JSON.parse('{"id":"1","place":{"latitude":1},"options":{"print":true},"note":null}'),
-  )
-  app.get(
-    '/health',
-    {
-      config: { access: 'public' },
-      schema: {
-        operationId: 'getHealth',
-        summary: 'Answers that it runs',
-        tags: ['items'],
-        response: { 200: z.object({ status: z.literal('ok') }) },
-      },
-    },
-    async () => ({ status: 'ok' as const }),
-  )
+      async () => ({ status: 'ok' as const }),
+    )
+    await scope.register(apiDocs)
+  })
   return app
 }
 
 async function controlLike(): Promise<HttpServer> {
   const app = createServer({ logger: false, errorStyle: 'plain' })
-  await registerOpenApi(app, {
+  await app.register(lists, { ownerOf: () => 'all' })
+  await app.register(openApi, {
     title: 'Control API',
     description: 'One route.',
+    answers: {},
     publicUrl: 'http://127.0.0.1:8080',
     tags: [{ name: 'flows', description: 'Flows' }],
     tokens: { admin: 'SYNC_TOKEN' },
   })
-  app.post(
-    '/flow/:name/limit/:count',
-    {
-      config: { access: 'admin', errors: ['NOT_FOUND'] },
-      schema: {
-        operationId: 'limitFlow',
-        summary: 'Limits a flow',
-        tags: ['flows'],
-        params: z.strictObject({ name: z.string(), count: z.string() }),
-        response: { 200: z.object({ name: z.string() }).meta({ id: 'HttpTestFlow' }) },
+  await scopeOf(app, 'admin', async (scope) => {
+    scope.post(
+      '/flow/:name/limit/:count',
+      {
+        config: { errors: ['NOT_FOUND'] },
+        schema: {
+          operationId: 'limitFlow',
+          summary: 'Limits a flow',
+          tags: ['flows'],
+          params: z.strictObject({ name: z.string(), count: z.string() }),
+          response: { 200: z.object({ name: z.string() }).meta({ id: 'HttpTestFlow' }) },
+        },
       },
-    },
-    async (request) => ({ name: request.params.name }),
-  )
-  app.post(
-    '/flow/:name/pause',
-    {
-      config: { access: 'admin' },
-      schema: {
-        operationId: 'pauseFlow',
-        summary: 'Pauses a flow',
-        tags: ['flows'],
-        params: z.strictObject({ name: z.string() }),
-        body: z.strictObject({ reason: z.string() }).optional(),
-        response: { 200: z.object({ name: z.string() }) },
+      async (request) => ({ name: request.params.name }),
+    )
+  })
+  await scopeOf(app, 'admin', async (scope) => {
+    scope.post(
+      '/flow/:name/pause',
+      {
+        schema: {
+          operationId: 'pauseFlow',
+          summary: 'Pauses a flow',
+          tags: ['flows'],
+          params: z.strictObject({ name: z.string() }),
+          body: z.strictObject({ reason: z.string() }).optional(),
+          response: { 200: z.object({ name: z.string() }) },
+        },
       },
-    },
-    async (request) => ({ name: request.params.name }),
-  )
-  app.get(
-    '/page',
-    {
-      config: { access: 'public', errorPage: () => '<!doctype html>' },
-      schema: {
-        operationId: 'showPage',
-        summary: 'A page for people',
-        tags: ['flows'],
-        response: { 200: z.string() },
+      async (request) => ({ name: request.params.name }),
+    )
+  })
+  await scopeOf(app, 'public', async (scope) => {
+    scope.get(
+      '/page',
+      {
+        config: { errorPage: () => '<!doctype html>' },
+        schema: {
+          operationId: 'showPage',
+          summary: 'A page for people',
+          tags: ['flows'],
+          response: { 200: z.string() },
+        },
       },
-    },
-    async () => 'x',
-  )
+      async () => 'x',
+    )
+    await scope.register(apiDocs)
+  })
   return app
 }
 
@@ -190,7 +214,7 @@ test('each route declares who may call it', () => {
   expect(Object.keys(paths).sort()).toEqual(['/health', '/items', '/items/{id}'])
 })
 
-test('each route lists the errors of its access class, of its schemas, and its own, by status', () => {
+test('each route lists the errors of its audience, of its schemas, and its own, by status', () => {
   const responses = description.paths['/items']?.post?.responses ?? {}
   expect(Object.keys(responses)).toEqual([
     '201',

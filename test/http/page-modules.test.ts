@@ -114,6 +114,10 @@ test.each(['dashboard', 'admin'])('/%s weighs at most 150 KB compressed', (page)
   const editor = scripts.get('workbench/editor.js') ?? ''
   scripts.delete('workbench/editor.js')
   expect(gzipSync(editor).length).toBeLessThan(220 * 1024)
+  // So do the endpoints of events, for those who set up an ERP.
+  const endpoints = scripts.get('events-views.js') ?? ''
+  scripts.delete('events-views.js')
+  expect(gzipSync(endpoints).length).toBeLessThan(16 * 1024)
   const charts = readFileSync(join(vendor.root, 'uPlot.iife.min.js'), 'utf8')
   const weight = [html.es, ...scriptsOf(scripts, 'es'), style, charts].reduce(
     (sum, text) => sum + gzipSync(text).length,

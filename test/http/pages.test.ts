@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url'
 import { runInNewContext } from 'node:vm'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, expect, test } from 'vitest'
-import { createServer } from '../../src/http/create-server.ts'
 import { bundlePage } from '../../src/http/page-bundle.ts'
-import { leadBrowsersTo, servePages, serveSharedParts, vendor } from '../../src/http/pages.ts'
+import { pages, sharedParts, startPage, vendor } from '../../src/http/pages.ts'
+import { publicServer } from './sample-app.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tillbridge-pages-'))
 const root = join(folder, 'dashboard')
@@ -46,11 +46,11 @@ writeFileSync(join(modular, 'app.js'), appSource)
 writeFileSync(join(modular, 'first.js'), "import { number } from './number.js'\nreport('late')\n")
 writeFileSync(join(modular, 'number.js'), 'export const number = 42\n')
 
-const app = createServer({ logger: false })
-servePages(app, { root, prefix: '/dashboard' })
-leadBrowsersTo(app, '/dashboard')
-servePages(app, { root, prefix: '/second' })
-servePages(app, { root: modular, prefix: '/modules' })
+const app = publicServer()
+app.register(pages, { folder: { root, prefix: '/dashboard' } })
+app.register(startPage, { path: '/dashboard' })
+app.register(pages, { folder: { root, prefix: '/second' } })
+app.register(pages, { folder: { root: modular, prefix: '/modules' } })
 const get = (url: string, headers = {}) => app.inject({ method: 'GET', url, headers })
 
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -110,8 +110,8 @@ test('modules and style sheets come as one file each, compressed, kept until the
 })
 
 test('a page is in the chosen language, else in that of the browser, with one cached answer for each', async () => {
-  const own = createServer({ logger: false })
-  servePages(own, { root: join(publicFolder, 'admin'), prefix: '/admin' })
+  const own = publicServer()
+  own.register(pages, { folder: { root: join(publicFolder, 'admin'), prefix: '/admin' } })
   for (const [headers, language] of [
     [{}, 'es'],
     [{ 'accept-language': 'pt-BR,en;q=0.5' }, 'es'],
@@ -139,9 +139,9 @@ test('a page is in the chosen language, else in that of the browser, with one ca
 })
 
 test('the charting library is the one of its package, compressed, kept under the name that the pages use', async () => {
-  const own = createServer({ logger: false })
-  serveSharedParts(own)
-  servePages(own, { root: join(publicFolder, 'admin'), prefix: '/admin' })
+  const own = publicServer()
+  own.register(sharedParts)
+  own.register(pages, { folder: { root: join(publicFolder, 'admin'), prefix: '/admin' } })
   const { body: html } = await own.inject('/admin')
   const [, url = ''] = /<meta name="later:charts" content="([^"]+)"/.exec(html) ?? []
   const answer = await own.inject({ url, headers: { 'accept-encoding': 'br' } })

@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest'
-import { createServer, publicPathOf } from '../../src/http/create-server.ts'
-import { leadBrowsersTo } from '../../src/http/pages.ts'
+import { publicPathOf } from '../../src/http/create-server.ts'
+import { startPage } from '../../src/http/pages.ts'
+import { publicServer } from './sample-app.ts'
 
 /** A service below a path of its host: a proxy may take the path off or leave it. */
 
-const app = createServer({ logger: false, publicPath: '/caja' })
-leadBrowsersTo(app, '/dashboard')
-app.get('/orders', { config: { access: 'public' } }, async ({ url }) => ({ url }))
-app.get('/cajas', { config: { access: 'public' } }, async ({ url }) => ({ url }))
+const app = publicServer({ publicPath: '/caja' })
+app.register(startPage, { path: '/dashboard' })
+app.get('/orders', async ({ url }) => ({ url }))
+app.get('/cajas', async ({ url }) => ({ url }))
 
 test.each([
   ['/caja/orders?a=1', '/orders?a=1'],
@@ -31,8 +32,8 @@ test.each(['/', '/caja', '/caja/', '/caja?from=bookmark'])(
 
 test('a path that begins a route of the service is refused by name', () => {
   const add = (publicPath: string) => () => {
-    const own = createServer({ logger: false, publicPath })
-    own.get('/orders/:orderId', { config: { access: 'public' } }, async () => ({}))
+    const own = publicServer({ publicPath })
+    own.get('/orders/:orderId', async () => ({}))
   }
   expect(add('/orders')).toThrow('/orders/:orderId')
   expect(add('/order')).not.toThrow()

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { createServer } from '../../src/http/create-server.ts'
-import { exchange, json, open, readAll, sampleApp } from './sample-app.ts'
+import { exchange, json, open, publicServer, readAll, sampleApp } from './sample-app.ts'
 
 const { app, seen } = sampleApp()
 afterAll(() => app.close())
@@ -155,9 +155,12 @@ test('T39: security headers stand on every answer, errors included, and forbid e
   }
 })
 
-test('T3: the app does not start with a route that does not declare who may call it', async () => {
+test('T3: the app does not start with a route that stands in no scope with an audience', async () => {
   const own = createServer({ logger: false })
-  own.get('/open', { config: { access: 'public' } }, async () => 'x')
+  own.register(async (scope) => {
+    scope.decorate('audience', 'public')
+    scope.get('/open', async () => 'x')
+  })
   own.register(async (scope) => {
     scope.delete('/forgotten', async () => 'x')
   })
@@ -240,11 +243,11 @@ test('T22: a content type given twice cannot get past the validation', async () 
 })
 
 test('garbage after a request that is still being answered is not answered in its place', async () => {
-  const own = createServer({ logger: false })
+  const own = publicServer()
   let finish: (() => void) | undefined
   own.post(
     '/charge',
-    { config: { access: 'public', money: { retrySafeWhenUnknown: true } } },
+    { config: { money: { retrySafeWhenUnknown: true } } },
     () => new Promise((resolve) => (finish = () => resolve({ charged: true }))),
   )
   const socket = await open(own, 'POST /charge HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n')
@@ -257,10 +260,10 @@ test('garbage after a request that is still being answered is not answered in it
 })
 
 test('answers that do not fit their schema are a constant 500', async () => {
-  const own = createServer({ logger: false })
+  const own = publicServer()
   own.get(
     '/wrong',
-    { config: { access: 'public' }, schema: { response: { 200: z.object({ n: z.number() }) } } },
+    { schema: { response: { 200: z.object({ n: z.number() }) } } },
     // The type would not allow it; data from a database may.
     async () => JSON.parse('{"n":"secret text"}'),
   )

@@ -2,18 +2,24 @@ import { connect, type Socket } from 'node:net'
 import { z } from 'zod'
 import { createServer, type HttpServer, type ServerOptions } from '../../src/http/create-server.ts'
 
+/** A server whose routes are for everybody. */
+export function publicServer(options: Partial<ServerOptions> = {}): HttpServer {
+  const app = createServer({ logger: false, ...options })
+  app.decorate('audience', 'public')
+  return app
+}
+
 /** A small app with the kinds of routes that the listeners have. `seen` collects what reached a handler. */
 export function sampleApp(options: Partial<ServerOptions> = {}): {
   app: HttpServer
   seen: unknown[]
 } {
-  const app = createServer({ logger: false, ...options })
+  const app = publicServer(options)
   const seen: unknown[] = []
 
   app.post(
     '/echo',
     {
-      config: { access: 'public' },
       schema: {
         body: z.strictObject({
           name: z.string().max(10),
@@ -28,14 +34,13 @@ export function sampleApp(options: Partial<ServerOptions> = {}): {
       return { name: request.body.name }
     },
   )
-  app.post('/nothing', { config: { access: 'public' } }, async (request) => {
+  app.post('/nothing', async (request) => {
     seen.push(request.body)
     return { message: 'done' }
   })
   app.get(
     '/items/:name',
     {
-      config: { access: 'public' },
       schema: {
         params: z.strictObject({ name: z.string().max(1024) }),
         querystring: z.strictObject({

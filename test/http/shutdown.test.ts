@@ -1,17 +1,16 @@
 import { Agent, get } from 'node:http'
 import { expect, test } from 'vitest'
 import { closeServer } from '../../src/http/connections.ts'
-import { createServer } from '../../src/http/create-server.ts'
-import { open, portOf, readAll } from './sample-app.ts'
+import { open, portOf, publicServer, readAll } from './sample-app.ts'
 
 const request = (path: string, method = 'GET') =>
   `${method} ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n`
 
 function stoppable() {
-  const app = createServer({ logger: false })
+  const app = publicServer()
   const waiting: (() => void)[] = []
   let started = 0
-  const config = { access: 'public', money: { retrySafeWhenUnknown: true } } as const
+  const config = { money: { retrySafeWhenUnknown: true } } as const
   app.get('/now', { config }, async () => ({ done: true }))
   app.get('/charge', { config }, async () => {
     started += 1
@@ -122,7 +121,7 @@ test('during a stop a client with a keep-alive agent gets connection: close', as
 })
 
 test('a closer runs once: not after its request is over, and at once when the stop has begun', async () => {
-  const app = createServer({ logger: false })
+  const app = publicServer()
   const calls: string[] = []
   app.shutdown.onClosing(() => calls.push('kept'))
   const over = app.shutdown.onClosing(() => calls.push('over'))

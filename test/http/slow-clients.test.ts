@@ -1,20 +1,16 @@
 import { expect, test } from 'vitest'
-import { createServer, type ServerOptions } from '../../src/http/create-server.ts'
-import { open, readAll } from './sample-app.ts'
+import type { ServerOptions } from '../../src/http/create-server.ts'
+import { open, publicServer, readAll } from './sample-app.ts'
 
 const quick = { requestMs: 150, headersMs: 100, checkMs: 20 }
 
 function chargeApp(options: Partial<ServerOptions>) {
-  const app = createServer({ logger: false, ...options })
+  const app = publicServer({ ...options })
   const seen: unknown[] = []
-  app.post(
-    '/charge',
-    { config: { access: 'public', money: { retrySafeWhenUnknown: true } } },
-    async (request) => {
-      seen.push(request.body)
-      return {}
-    },
-  )
+  app.post('/charge', { config: { money: { retrySafeWhenUnknown: true } } }, async (request) => {
+    seen.push(request.body)
+    return {}
+  })
   return { app, seen }
 }
 
@@ -45,6 +41,7 @@ test('a slow body is cut with a 408 that is retry_safe', async () => {
     request_id: expect.any(String),
     outcome: 'unknown',
     retry_safe: true,
+    retry: 'same_request',
   })
   expect(tookMs).toBeLessThan(1000)
   expect(seen).toEqual([])

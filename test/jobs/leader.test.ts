@@ -1,6 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import type { Database, Db, Session } from '../../src/db/database.ts'
-import { createLeader, type Leader, type Term } from '../../src/jobs/leader.ts'
+import {
+  createLeader,
+  findGoneLeader,
+  type GoneLeader,
+  type Leader,
+  type Term,
+} from '../../src/jobs/leader.ts'
 import { leaderLease as name, pollLease } from '../../src/repositories/flows/leader-lease.ts'
 import { releaseLease, takeLease } from '../../src/repositories/leases.ts'
 import { memoryLog } from '../flows/deliver-support.ts'
@@ -74,13 +80,19 @@ afterEach(async () => {
   await database.db.deleteFrom('leases').execute()
 })
 
-function open(processId: string, onBegin = () => {}, own = database): Leader {
+function open(
+  processId: string,
+  onBegin = () => {},
+  own = database,
+  gone: Promise<GoneLeader | undefined> = Promise.resolve(undefined),
+): Leader {
   const leader = createLeader({
     database: withSessions(own),
     now,
     processId,
     log: memoryLog(),
     leaseMs,
+    gone,
   })
   leader.follow(onBegin)
   leaders.push(leader)
@@ -295,6 +307,42 @@ test('a leader whose connection has ended is followed long before the deadline, 
   expect((await findLease(database.db, poll.name, now()))?.hasOwner).toBe(false)
   // What it did at others may still be under way.
   expect((await findLease(database.db, 'oauth:acme', now()))?.hasOwner).toBe(true)
+  isAway.current = false
+})
+
+test('a process that found the former leader gone while it started waits only for the rest of its proof', async () => {
+  const { database: failing, isAway } = cuttable()
+  const first = open('one', () => {}, failing)
+  await until(() => first.current())
+  expect(await findGoneLeader(database)).toBeUndefined()
+  isAway.current = true
+  sessions[0]?.cut()
+  const gone = await findGoneLeader(database)
+  expect(gone?.token).toBe(1)
+  await pass(proofMs - 200)
+  const second = open('two', () => {}, database, Promise.resolve(gone))
+  await until(async () => (await tokenOf()) === 2)
+  await isWithin(20, () => second.current())
+  expect(second.current()).toBeUndefined()
+  await pass(200)
+  await until(() => second.current())
+  isAway.current = false
+})
+
+test('a process that found another leader gone waits for the whole proof of the last one', async () => {
+  const { database: failing, isAway } = cuttable()
+  const first = open('one', () => {}, failing)
+  await until(() => first.current())
+  isAway.current = true
+  sessions[0]?.cut()
+  const gone = Promise.resolve({ token: 0, atMs: performance.now() - 10_000 })
+  const second = open('two', () => {}, database, gone)
+  await until(async () => (await tokenOf()) === 2)
+  await pass(proofMs - 200)
+  await isWithin(20, () => second.current())
+  expect(second.current()).toBeUndefined()
+  await pass(200)
+  await until(() => second.current())
   isAway.current = false
 })
 

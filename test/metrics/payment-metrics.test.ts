@@ -148,7 +148,9 @@ test('without METRICS_TOKEN the administrator alone reads them', async () => {
   }
 })
 
-test('a database that answers and takes no write counts as down, as in /health', async () => {
+test('a database that answers and takes no write counts as down, as in /health', {
+  tags: ['long'],
+}, async () => {
   const database = await openTestDatabase()
   let takesWrites = true
   const standby = { ...database, takesWrites: async () => takesWrites }
@@ -163,7 +165,9 @@ test('a database that answers and takes no write counts as down, as in /health',
   await database.close()
 })
 
-test('a scrape is answered while the database is down, with that state', async () => {
+test('a scrape is answered while the database is down, with that state', {
+  tags: ['long'],
+}, async () => {
   const database = await openTestDatabase()
   const alone = await startTestService({ database, env: { METRICS_TOKEN: metricsToken } })
   expect(figureOf(await scrape(alone), 'tillbridge_database_up')).toBe(1)

@@ -2,6 +2,7 @@ import { access } from './access.ts'
 import { amounts } from './amounts.ts'
 import { audit } from './audit.ts'
 import { deliveries } from './deliveries.ts'
+import { events } from './events.ts'
 import { leases } from './leases.ts'
 import { logins } from './logins.ts'
 import type { Mistake } from './mistake.ts'
@@ -24,4 +25,5 @@ export const mistakes: readonly Mistake[] = [
   leases,
   polls,
   deliveries,
+  events,
 ].flat()

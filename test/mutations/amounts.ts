@@ -81,7 +81,7 @@ export const amounts: readonly Mistake[] = [
   },
   {
     name: 'an open charge-back is refunded too',
-    file: 'src/payments/orders/refund.ts',
+    file: 'src/payments/orders/refund-intent.ts',
     find: 'if (cases.length === won.size &&',
     replace: 'if (cases.length >= won.size &&',
     noticedBy: {

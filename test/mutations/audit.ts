@@ -26,8 +26,8 @@ export const audit: readonly Mistake[] = [
   {
     name: 'a checkpoint that the log does not hold is passed over',
     file: 'src/payments/audit/verify-activity.ts',
-    find: 'if (checkpoint && checkpoint.seq >= start.seq && !isCheckpointFound) {',
-    replace: 'if (checkpoint && checkpoint.seq >= start.seq && isCheckpointFound) {',
+    find: 'checkpoint.seq < start.seq || this.#isCheckpointFound) return',
+    replace: 'checkpoint.seq < start.seq || !this.#isCheckpointFound) return',
     noticedBy: {
       tests: [['test/payment/audit-tampering.test.ts', 'a log that was set back as a whole']],
     },
@@ -35,8 +35,8 @@ export const audit: readonly Mistake[] = [
   {
     name: 'rows beyond the head are not looked for',
     file: 'src/payments/audit/verify-activity.ts',
-    find: 'if (trusted && !isFull()) {',
-    replace: 'if (trusted && isFull()) {',
+    find: 'if (!this.#trusted || this.#isFull()) return',
+    replace: 'if (!this.#trusted || !this.#isFull()) return',
     noticedBy: { tests: [['test/payment/audit-tampering.test.ts', 'the check detects that']] },
   },
   {

@@ -19,7 +19,7 @@ export const deliveries: readonly Mistake[] = [
   {
     name: 'a delivery that was abandoned at a stop is finished all the same',
     file: 'src/flows/deliver/delivery-worker.ts',
-    find: '!isAbandoned && ',
+    find: '!this.#isAbandoned && ',
     replace: '',
     noticedBy: { tests: [['test/flows/queue.test.ts']] },
   },
@@ -29,6 +29,27 @@ export const deliveries: readonly Mistake[] = [
     find: 'found.filter(({ pk }) => !before.has(pk))',
     replace: 'found',
     noticedBy: { tests: [['test/flows/queue.test.ts']] },
+  },
+  {
+    name: 'nothing bounds how many outcomes a kill loses',
+    file: 'src/flows/deliver/delivery-worker.ts',
+    find: 'if (this.#outcomes.size() >= this.#mostUnwritten) return',
+    replace: '',
+    noticedBy: { tests: [['test/flows/queue.test.ts', 'bounded']] },
+  },
+  {
+    name: 'outcomes wait for others although none are on their way',
+    file: 'src/flows/deliver/save-outcomes.ts',
+    find: ' && options.moreFollow?.()',
+    replace: '',
+    noticedBy: { tests: [['test/flows/queue.test.ts', 'on their way']] },
+  },
+  {
+    name: 'an attempt that was given up is sent once it has a connection',
+    file: 'src/outbound/send-attempt.ts',
+    find: 'if (this.#isEnded) controller.abort',
+    replace: "if (this.#isEnded && this.#exchange.url.href === '') controller.abort",
+    noticedBy: { tests: [['test/outbound/send-attempt.test.ts']] },
   },
   {
     name: 'arrived deliveries are saved although the leader lease was lost',
@@ -77,8 +98,8 @@ export const deliveries: readonly Mistake[] = [
   {
     name: 'a delivery sent under an expired lease is not requeued',
     file: 'src/flows/deliver/retry-deliveries.ts',
-    find: "if (!row || row.state === 'failed' || row.version <= outcome.version) return 'fine'",
-    replace: "if (row) return 'fine'",
+    find: "if (!outcome || row.state === 'failed' || row.version <= outcome.version) continue",
+    replace: 'if (outcome) continue',
     noticedBy: { 'flow-faults': 'a delivery sent under an expired lease was requeued' },
   },
   {

@@ -5,7 +5,7 @@ export const leases: readonly Mistake[] = [
   {
     name: 'a process that lost the leader lease goes on',
     file: 'src/jobs/leader.ts',
-    find: `    if (!isRenewed) return end('the leader lease was lost')
+    find: `    if (!isRenewed) return this.#end('the leader lease was lost')
 `,
     replace: '',
     noticedBy: { tests: [['test/jobs/leader.test.ts']] },
@@ -13,23 +13,30 @@ export const leases: readonly Mistake[] = [
   {
     name: 'a process whose leader lease ran out goes on',
     file: 'src/jobs/leader.ts',
-    find: '      if (leading && performance.now() >= leading.untilMs) {',
+    find: '    if (performance.now() >= leading.untilMs) {',
     replace: '      if (!leading) {',
     noticedBy: { tests: [['test/jobs/leader.test.ts']] },
   },
   {
     name: 'a new leader does not wait for the proofs of the former one',
     file: 'src/jobs/leader.ts',
-    find: 'taken.isFree ? 0 : proofMs',
+    find: 'taken.isFree ? 0 : this.#proofLeftMs(foundGone, gone)',
     replace: '0',
     noticedBy: { tests: [['test/jobs/leader.test.ts']] },
   },
   {
     name: 'the leader lease is not checked before the first byte',
     file: 'src/jobs/leader.ts',
-    find: 'return () => !own.end.signal.aborted && performance.now() - own.provenMs < proofMs',
+    find: 'return () => !own.end.signal.aborted && performance.now() - own.provenMs < this.#proofMs',
     replace: 'return () => true',
     noticedBy: { 'flow-faults': 'a violation' },
+  },
+  {
+    name: 'the proof of a leader is taken for that of another one',
+    file: 'src/jobs/leader.ts',
+    find: ' || found?.token !== gone',
+    replace: ' || !found',
+    noticedBy: { tests: [['test/jobs/leader.test.ts', 'found another leader gone']] },
   },
   {
     name: 'the token of a lease does not grow with its owner',

@@ -9,21 +9,12 @@ export const orders: readonly Mistake[] = [
 `,
     replace: `
 `,
-    noticedBy: { tests: [['test/payment/evidence.test.ts']] },
-  },
-  {
-    name: 'a move is written over a requested cancel',
-    file: 'src/repositories/orders/save-order-move.ts',
-    find: 'and cancel_requested_at is not distinct from :known_cancel::timestamptz',
-    replace: '',
-    noticedBy: { tests: [['test/payment/evidence.test.ts']] },
-  },
-  {
-    name: 'a move is written over the decision of a person',
-    file: 'src/repositories/orders/save-order-move.ts',
-    find: 'and settled_as is not distinct from :known_settled::text',
-    replace: '',
-    noticedBy: { tests: [['test/payment/late-payments.test.ts', 'while a person decides']] },
+    noticedBy: {
+      tests: [
+        ['test/payment/evidence.test.ts'],
+        ['test/payment/late-payments.test.ts', 'while a person decides'],
+      ],
+    },
   },
   {
     name: 'an order is found for any client',
@@ -166,12 +157,12 @@ export const orders: readonly Mistake[] = [
   },
   {
     name: 'an order that the provider does not confirm blocks the box',
-    file: 'src/payments/terminals/choose-terminal.ts',
+    file: 'src/payments/orders/choose-terminal.ts',
     find: 'return shown && holdsTerminal(shown) ? current : undefined',
     replace: "return isOpenHere(current) || shown === 'created' ? current : undefined",
     more: [
       {
-        file: 'src/payments/terminals/choose-terminal.ts',
+        file: 'src/payments/orders/choose-terminal.ts',
         find: 'async function tryCancel(',
         replace: `const isOpenHere = (order: OrderRow) => ['created', 'at_terminal'].includes(order.status)
 

@@ -26,7 +26,7 @@ export const polls: readonly Mistake[] = [
   },
   {
     name: 'a resume answers the question about a changed definition',
-    file: 'src/flows/control/pauses-and-limits.ts',
+    file: 'src/flows/poll/pauses-and-limits.ts',
     find: `    await deletePauses(trx, flows)
     await deleteLimits(trx, flows, { areSpent: true })
     for (const flow of flows) {
@@ -106,5 +106,40 @@ export const polls: readonly Mistake[] = [
     find: 'return marker !== undefined && marker.changedNs >= file.changedNs',
     replace: 'return marker !== undefined',
     noticedBy: { 'flow-faults': 'a violation' },
+  },
+  {
+    name: 'hashes in memory count although the database lacks the last poll',
+    file: 'src/flows/poll/item-memory.ts',
+    find: 'kept.stamp === stamp && ',
+    replace: '',
+    noticedBy: { tests: [['test/flows/item-memory.test.ts', 'replica']] },
+  },
+  {
+    name: 'hashes in memory count although an item was reset',
+    file: 'src/repositories/flows/flow-items.ts',
+    find: 'await changeItemsStamp(trx, flow)\n  return Number(result.numUpdatedRows)',
+    replace: 'return Number(result.numUpdatedRows)',
+    noticedBy: { tests: [['test/flows/item-memory.test.ts', 'reset']] },
+  },
+  {
+    name: 'hashes in memory count in the next term of the leader',
+    file: 'src/flows/poll/item-memory.ts',
+    find: ' && kept.term === leader.current()',
+    replace: '',
+    noticedBy: { tests: [['test/flows/item-memory.test.ts', 'term']] },
+  },
+  {
+    name: 'nothing looks for missing items although some are not in memory',
+    file: 'src/flows/poll/deletes.ts',
+    find: 'isWhole &&= pks.every((pk) => seen.isRemembered(pk))',
+    replace: '',
+    noticedBy: { tests: [['test/flows/item-memory.test.ts', 'could not be read']] },
+  },
+  {
+    name: 'the cursor passes an item that a sync has changed during the poll',
+    file: 'src/flows/poll/poll.ts',
+    find: ' && !isOverwritten',
+    replace: '',
+    noticedBy: { tests: [['test/flows/item-memory.test.ts', 'cursor']] },
   },
 ]

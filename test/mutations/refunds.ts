@@ -25,14 +25,14 @@ export const refunds: readonly Mistake[] = [
   },
   {
     name: 'a total refund returns the known rest, not the rest at the provider',
-    file: 'src/payments/orders/send-refund.ts',
+    file: 'src/payments/orders/record-refund.ts',
     find: 'const amountCents = refund?.amountCents ?? (operation.amount_cents as number)',
     replace: 'const amountCents = operation.amount_cents as number',
     noticedBy: { faults: 'money in the panel' },
   },
   {
     name: 'a refund with a key continues an equal one of another key',
-    file: 'src/payments/orders/refund.ts',
+    file: 'src/payments/orders/refund-intent.ts',
     find: 'if (isBare && isEqual && !isSentNow) return open',
     replace: 'if (isEqual && !isSentNow) return open',
     noticedBy: { faults: 'keyed refunds of one amount' },
@@ -40,18 +40,8 @@ export const refunds: readonly Mistake[] = [
   {
     name: 'an error after the call of a refund says how the order stood before',
     file: 'src/payments/orders/refund.ts',
-    find: `asked.outcomeOnFailure = undecided(order)
-  const intent`,
-    replace: `asked.outcomeOnFailure = standing(order)
-  const intent`,
-    more: [
-      // The read before a refusal would find the begun refund.
-      {
-        file: 'src/payments/orders/refund.ts',
-        find: 'await denyRefund(deps, asked)',
-        replace: 'undefined as OrderOperationRow | undefined',
-      },
-    ],
+    find: 'addOutcome(result.error, refundUndecided(loaded.order))',
+    replace: 'addOutcome(result.error, standing(loaded.order))',
     noticedBy: { faults: 'a request that loses its database' },
   },
   {

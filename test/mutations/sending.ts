@@ -76,52 +76,54 @@ export const sending: readonly Mistake[] = [
   },
   {
     name: 'a lease that another process holds is taken all the same',
-    file: 'src/payments/operations/runner.ts',
-    find: `if (!taken) return undefined
-  const renewal`,
-    replace: 'const renewal',
+    file: 'src/payments/operations/send-lease.ts',
+    find: 'if (taken) return new SendLease(deps, row, { sender, newLease: null, ...taken })',
+    replace:
+      'return new SendLease(deps, row, { sender, newLease: null, unansweredAt: null, ...taken })',
     noticedBy: { tests: [['test/payment/send-alone.test.ts']] },
   },
   {
     name: 'an attempt is sent under a lease that was lost',
-    file: 'src/payments/operations/runner.ts',
-    find: 'if (!(await beginAttempt(db, table, id, sender, begun))) return undefined',
-    replace: 'await beginAttempt(db, table, id, sender, begun)',
+    file: 'src/payments/operations/send-lease.ts',
+    find: `if (!(await beginAttempt(this.#deps.database.db, table, id, this.sender, begun))) {
+      return undefined
+    }`,
+    replace: 'await beginAttempt(this.#deps.database.db, table, id, this.sender, begun)',
     noticedBy: { tests: [['test/payment/send-alone.test.ts']], faults: 'a request that stalls' },
   },
   {
     name: 'a lease that was proven once counts without limit',
-    file: 'src/payments/operations/runner.ts',
+    file: 'src/payments/operations/send-lease.ts',
     find: 'return () => performance.now() - askedAt < freshMs',
     replace: 'return () => true',
     noticedBy: { tests: [['test/payment/send-alone.test.ts']], faults: 'a request that stalls' },
   },
   {
     name: 'an unanswered attempt is forgotten with its lease',
-    file: 'src/payments/operations/runner.ts',
-    find: 'isSettled ? unansweredAt : undefined',
+    file: 'src/payments/operations/send-lease.ts',
+    find: 'this.#isSettled ? this.unansweredAt : undefined',
     replace: 'null',
     noticedBy: { tests: [['test/payment/send-alone.test.ts']] },
   },
   {
     name: 'what was unanswered before counts as answered',
-    file: 'src/payments/operations/runner.ts',
-    find: `      doubtfulAt = unansweredAt
-      isSettled = true`,
-    replace: `      doubtfulAt = null
-      isSettled = true`,
+    file: 'src/payments/operations/send-lease.ts',
+    find: `    this.#doubtfulAt = this.unansweredAt
+    this.#isSettled = true`,
+    replace: `    this.#doubtfulAt = null
+    this.#isSettled = true`,
     noticedBy: { tests: [['test/payment/send-alone.test.ts']] },
   },
   {
     name: 'a lease is not renewed',
-    file: 'src/payments/operations/runner.ts',
-    find: '    renewSendLease(db, table, id, sender, times()).catch',
-    replace: '    Promise.resolve().catch',
+    file: 'src/payments/operations/send-lease.ts',
+    find: 'await renewSendLease(this.#deps.database.db, table, id, this.sender, times(this.#deps)).catch',
+    replace: 'await Promise.resolve().catch',
     noticedBy: { tests: [['test/payment/send-alone.test.ts']] },
   },
   {
     name: 'a refusal counts also after an attempt without an answer',
-    file: 'src/payments/operations/runner.ts',
+    file: 'src/payments/orders/perform.ts',
     find: 'if (lease.unansweredAt !== null) return false',
     replace: '',
     noticedBy: { faults: 'an attempt that arrives late' },
@@ -204,8 +206,8 @@ export const sending: readonly Mistake[] = [
   {
     name: 'a new key for every call of a charge',
     file: 'src/payments/orders/send-charge.ts',
-    find: 'orders.create(token, order.id, ',
-    replace: 'orders.create(token, crypto.randomUUID(), ',
+    find: 'orders.create(token, known.id, providerOrder(known), ',
+    replace: 'orders.create(token, crypto.randomUUID(), providerOrder(known), ',
     noticedBy: { faults: 'random' },
   },
   {
@@ -225,18 +227,10 @@ export const sending: readonly Mistake[] = [
   {
     name: 'a charge whose commit was not answered counts as not begun',
     file: 'src/payments/orders/charge.ts',
-    find: `sale.outcomeOnFailure = undecided(sale)
-      const intent`,
-    replace: `sale.outcomeOnFailure = notMade
-      const intent`,
-    more: [
-      // The read before `not_charged` would find the intent.
-      {
-        file: 'src/payments/orders/charge.ts',
-        find: 'await denyCharge(deps, sale, start.pos)',
-        replace: '(undefined as OrderRow | undefined)',
-      },
-    ],
+    find: `addOutcome(result.error, {
+        ...chargeUndecided(sale),`,
+    replace: `addOutcome(result.error, {
+        ...moneyOutcome('chargeNotMade'),`,
     noticedBy: { faults: 'a request that loses its database' },
   },
 ]

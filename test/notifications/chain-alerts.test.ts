@@ -92,7 +92,7 @@ const received = () =>
     .map(({ type, data }) => `${type} ${data.cause}`)
     .sort()
 
-test('three boxes with three causes, the provider and a destination make one message each within a minute', async () => {
+test('three boxes with three causes, the provider and a destination make one message each within a minute; a recovery is notified once', async () => {
   await pairTerminal(service, shop, 'CAJA-1', 'STANDALONE')
   const busy = await pairTerminal(service, shop, 'CAJA-3')
   await pairTerminal(service, shop, 'CAJA-4')
@@ -139,9 +139,7 @@ test('three boxes with three causes, the provider and a destination make one mes
     'fleet.trouble provider_failing',
   ])
   await clearFaults(service)
-}, 120_000)
 
-test('the recovery of a box is notified once', async () => {
   hook.reset()
   await pairTerminal(service, shop, 'CAJA-2')
   // First the problem of the failing provider ends.

@@ -140,9 +140,14 @@ test('a charge-back whose case cannot be read is notified, too', { tags: ['long'
   const till = await openOwnShop(service, 'no case')
   const orderId = await sell(service, till, 'A-1')
   const { mp_order_id } = await orderRow(service, orderId)
-  await sandboxCall(service, 'POST', '/_sandbox/chargebacks', { order_id: mp_order_id })
+  const { id } = (await sandboxCall(service, 'POST', '/_sandbox/chargebacks', {
+    order_id: mp_order_id,
+  })) as { id: string }
   await sandboxCall(service, 'PUT', '/_sandbox/faults', [{ path: '^/v1/chargebacks', kind: '500' }])
   await pass(10 * 60_000)
   await sandboxCall(service, 'DELETE', '/_sandbox/faults')
   expect(received()).toEqual(['chargebacks.opened unknown'])
+  // Its documents are not due in another test.
+  await decide(id, { do: 'lose' })
+  await pass(3_600_000)
 })

@@ -1,11 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Database } from '../../src/db/database.ts'
 import { retryFailed } from '../../src/flows/deliver/retry-deliveries.ts'
-import {
-  createNotifications,
-  type NotificationDeps,
-  type Notifications,
-} from '../../src/notifications/notifications.ts'
+import { type NotificationDeps, Notifications } from '../../src/notifications/notifications.ts'
 import type { FlowToNotify, NotificationSettings } from '../../src/notifications/receivers.ts'
 import { recordChanges } from '../../src/repositories/flows/deliveries.ts'
 import { writeResults } from '../../src/repositories/flows/delivery-results.ts'
@@ -55,7 +51,7 @@ export function createFailingFlow(database: Database) {
       change: Partial<NotificationDeps> = {},
       settings: Partial<NotificationSettings> = {},
     ): Notifications =>
-      createNotifications({ ...deps, processId, ...change }, { ...noReceivers, ...settings }),
+      new Notifications({ ...deps, processId, ...change }, { ...noReceivers, ...settings }),
     definition: (alerts: object, env: Record<string, string> = {}): FlowToNotify => ({
       name,
       allowPrivateNetwork: true,

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Database, openDatabase } from '../../src/db/database.ts'
+import type { Database } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import type { Notifications } from '../../src/notifications/notifications.ts'
 import { recordChanges } from '../../src/repositories/flows/deliveries.ts'
 import { writeResults } from '../../src/repositories/flows/delivery-results.ts'

@@ -3,7 +3,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { loadConfig } from '../../src/app/config.ts'
 import type { FleetStatesTable } from '../../src/db/tables.ts'
-import { createNotifications, type Notifications } from '../../src/notifications/notifications.ts'
+import { Notifications } from '../../src/notifications/notifications.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { testSettings } from '../support/test-settings.ts'
 import { asAdmin } from '../support/till.ts'
@@ -355,7 +355,7 @@ test('a database that takes no writes is notified once without it, and its recov
   const database = { ...service.database, takesWrites: async () => takesWrites }
   const config = loadConfig({ ...testSettings, ...settings() })
   const { deps } = service
-  const alerts = createNotifications(
+  const alerts = new Notifications(
     {
       database,
       now: deps.now,

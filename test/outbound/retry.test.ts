@@ -8,7 +8,7 @@ import {
   mayPass,
   type RetryPolicy,
   type RetryQuestion,
-  repeat,
+  waitToRepeat,
 } from '../../src/outbound/retry.ts'
 import { parseRetryAfter } from '../../src/outbound/retry-after.ts'
 
@@ -102,20 +102,15 @@ test('no wait is outside floor and ceiling or shorter than asked, and none overr
   )
 })
 
-test('what deserves no other attempt is returned, and so is what ended the last one', async () => {
+test('an attempt is repeated after its pause, until the last one', async () => {
   const waits: number[] = []
   const sleep = async (ms: number) => void waits.push(ms)
-  const tried = (ends: boolean[]) =>
-    repeat(
-      async (number) => ({
-        number,
-        again: ends[number - 1] ? undefined : { retryAfterSeconds: 1 },
-      }),
-      { policy, random: () => 0, sleep },
-    )
-  expect(await tried([false, true])).toMatchObject({ number: 2, again: undefined })
-  expect(await tried([])).toMatchObject({ number: 3, again: { retryAfterSeconds: 1 } })
-  expect(waits).toEqual([1_000, 1_000, 1_000])
+  const repeats = []
+  for (const attempt of [1, 2, 3]) {
+    repeats.push(await waitToRepeat(attempt, 1, { policy, random: () => 0, sleep }))
+  }
+  expect(repeats).toEqual([true, true, false])
+  expect(waits).toEqual([1_000, 1_000])
 })
 
 const now = Date.parse('2026-11-20T14:00:00.000Z')

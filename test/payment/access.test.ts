@@ -38,6 +38,14 @@ const callers: Record<
   'a malformed token': { token: ' \u00ff, mk_', query: '' },
   'the token of the control API': { token: syncToken, query: '' },
   'the metrics token': { token: metricsToken, query: '' },
+  'the metrics token as Prometheus sends it': {
+    ...{ token: undefined, query: '' },
+    headers: { authorization: `Bearer ${metricsToken}` },
+  },
+  'the administrator by another header': {
+    ...{ token: undefined, query: '' },
+    headers: { authorization: `Bearer ${adminToken}` },
+  },
   'a key': { token: 'acme', query: '' },
   'a key naming its own client': { token: 'acme', query: 'client=acme' },
   'the key of another client': { token: 'other', query: '' },
@@ -101,6 +109,8 @@ const refused: Record<
     'a malformed token': '401 UNAUTHORIZED',
     'the token of the control API': '401 UNAUTHORIZED',
     'the metrics token': '401 UNAUTHORIZED',
+    'the metrics token as Prometheus sends it': '401 UNAUTHORIZED',
+    'the administrator by another header': '401 UNAUTHORIZED',
     'a session': 'lets',
     'a session naming another client': '403 FORBIDDEN',
     'a session by its Origin': 'lets',
@@ -130,6 +140,8 @@ const refused: Record<
     'a malformed token': '401 UNAUTHORIZED',
     'the token of the control API': '401 UNAUTHORIZED',
     'the metrics token': '401 UNAUTHORIZED',
+    'the metrics token as Prometheus sends it': '401 UNAUTHORIZED',
+    'the administrator by another header': '401 UNAUTHORIZED',
     'a session': '403 FORBIDDEN',
     'a session naming another client': '403 FORBIDDEN',
     'a session by its Origin': '403 FORBIDDEN',
@@ -192,7 +204,7 @@ function requestOf(route: string, row: Row, caller: Caller): Call & { method: ne
     method: method as never,
     url: query === '' ? url : `${url}${url.includes('?') ? '&' : '?'}${query}`,
     ...(row.body && { body: row.body }),
-    ...(session && { headers: { cookie: cookies[session] ?? '', ...headers } }),
+    headers: { ...(session && { cookie: cookies[session] ?? '' }), ...headers },
     // A header holds Latin-1 only; the ellipsis of a masked key goes as its UTF-8 bytes.
     ...(value !== undefined && { token: Buffer.from(value).toString('latin1') }),
   }
@@ -217,7 +229,7 @@ function expectedOf(route: string, row: Row, caller: Caller): string {
     return `${isFromPage ? (row.fromOwnPage ?? row.lets) : row.lets}`
   }
   if (row.allClients && /^(the|a session of the) administrator$/.test(caller)) return `${row.lets}`
-  if (row.access === 'metrics' && caller === 'the metrics token') return `${row.lets}`
+  if (row.access === 'metrics' && caller.startsWith('the metrics token')) return `${row.lets}`
   const answer = refused[row.access === 'client' ? 'client' : 'admin'][caller]
   if (answer === undefined) throw new Error(`the table has no answer for ${caller}`)
   const way = route.startsWith('GET ') || route.startsWith('HEAD ') ? 'reading' : 'writing'

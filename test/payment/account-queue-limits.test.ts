@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { PaymentDeps } from '../../src/payments/deps.ts'
 import {
+  AccountQueues,
   createAccountPauses,
-  createAccountQueues,
   type Unit,
 } from '../../src/payments/operations/account-queues.ts'
 import type { LeaseLimits } from '../../src/repositories/due-work.ts'
@@ -14,7 +14,7 @@ function openQueues() {
   const first = Promise.withResolvers<Unit[]>()
   const work = Promise.withResolvers<void>()
   const asked: LeaseLimits[] = []
-  const queues = createAccountQueues({ now: () => new Date(0) } as PaymentDeps, {
+  const queues = new AccountQueues({ now: () => new Date(0) } as PaymentDeps, {
     name: 'test',
     pauses: createAccountPauses(),
     intervalMs: 1_000,

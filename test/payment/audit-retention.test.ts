@@ -237,6 +237,23 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     expect(await verify()).toMatchObject({ valid: true, start: 9, entries: 0 })
   })
 
+  test('what another process deletes while this one reads is no damage', async () => {
+    await oldEntries(9)
+    let isOther = true
+    const db = database.db.withPlugin({
+      transformQuery: ({ node }) => node,
+      async transformResult({ result }) {
+        const isFirst = isOther
+        isOther = false
+        if (isFirst) expect(await remove()).toBe(4)
+        return result
+      },
+    })
+    const slow = { ...auditLog, database: { ...database, db } }
+    expect(await deleteOldEntries(slow, daysAgo(50), limit)).toBe(0)
+    expect(await verify()).toMatchObject({ valid: true, start: 4, entries: 5 })
+  })
+
   test.each([
     [5, 5],
     // Up to the end that the check began with.

@@ -57,7 +57,7 @@ test('a refund that the service ends later names the person who requested it', a
   const id = await sell('REFUND')
   await act(service, id, payByCard)
   await call(service, { url: `/orders/${id}`, token: shop.key })
-  const { actorOfEnd, askedBy } = await import('../../src/payments/operations/request-context.ts')
+  const { actorOfEnd, askedBy } = await import('../../src/payments/request-context.ts')
   const refund = await by(service, ana, {
     url: '/orders/refund',
     headers: { 'x-reason': 'cobrado%20dos%20veces' },

@@ -3,7 +3,7 @@ import {
   createEventReader,
   type EventItem,
   type EventSource,
-} from '../../src/payments/events/event-source.ts'
+} from '../../src/payments/process/event-source.ts'
 import { type OpenStream, openStream } from '../support/event-stream.ts'
 import { cancel, deliver, openOwnShop, orderRow } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'

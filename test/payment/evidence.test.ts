@@ -8,16 +8,10 @@ import { canMove } from '../../src/domain/order-state.ts'
 import { outcomeOf } from '../../src/errors/money-outcome.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import type { PaymentDeps } from '../../src/payments/deps.ts'
-import {
-  createStatusCheckNotes,
-  nextCheck,
-} from '../../src/payments/orders/check-and-retry-times.ts'
+import { nextCheck } from '../../src/payments/orders/check-and-retry-times.ts'
+import { providerAnswered } from '../../src/payments/orders/decide.ts'
 import { moveOrder } from '../../src/payments/orders/state.ts'
-import {
-  applyEvidence,
-  applyNotCreated,
-  applyUnknownCreation,
-} from '../../src/payments/orders/state-from-provider.ts'
+import { createStatusCheckNotes } from '../../src/payments/process/status-check-notes.ts'
 import {
   findOrderOfAnyClient,
   insertOrder,
@@ -180,9 +174,10 @@ async function applyState(orderId: string, reported: ReportedState, atMs: number
   const { db } = database
   const known = await requireRow(orderId)
   let before = known
-  const moved = await moveOrder(deps, db, known, 'webhook', (order) => {
+  const at = { ...deps, now: () => new Date(start.getTime() + atMs) }
+  const moved = await moveOrder(at, db, known, 'webhook', (order) => {
     before = order
-    return applyEvidence(order, evidenceOf(order, reported), new Date(start.getTime() + atMs))
+    return providerAnswered(evidenceOf(order, reported))
   })
   return { before, ...moved }
 }
@@ -274,13 +269,11 @@ test('evidence that webhook, sweeper and client apply at once ends like evidence
   }
 })
 
-const refusedBy = { code: 'invalid', unansweredAt: null }
+const notCreated = { kind: 'not_created' as const, code: 'invalid', unansweredAt: null }
 
 async function close(id: string): Promise<OrderRow> {
   const known = await requireRow(id)
-  const { order } = await moveOrder(deps, database.db, known, 'sweeper', (current) => ({
-    move: applyNotCreated(current, start, refusedBy),
-  }))
+  const { order } = await moveOrder(deps, database.db, known, 'sweeper', notCreated)
   return order
 }
 
@@ -304,20 +297,24 @@ test('a move decided on an outdated order is decided again on the current one', 
   const seen: (string | null)[] = []
   const { order, changed } = await moveOrder(deps, db, known, 'sweeper', (current) => {
     seen.push(current.mp_order_id)
-    return { move: applyNotCreated(current, start, refusedBy) }
+    return notCreated
   })
   expect(changed).toBe(false)
   expect(seen).toEqual([null, expect.any(String)])
   expect(order).toMatchObject({ status: 'processed', creation: 'confirmed', version: 2 })
 })
 
+const creationUnknown = { kind: 'creation_unknown' as const }
+
 test('a move keeps a cancel request and a new attempt that were recorded meanwhile', async () => {
-  for (const fields of [{ cancel_requested_at: start }, { unanswered_at: start }]) {
-    const known = await newOrder()
-    await database.db.updateTable('orders').set(fields).where('id', '=', known.id).execute()
-    const { order } = await moveOrder(deps, database.db, known, 'sweeper', (current) => ({
-      move: applyUnknownCreation(current, start),
-    }))
-    expect(order).toMatchObject({ creation: 'unknown', ...fields })
-  }
+  const { db } = database
+  const canceled = await newOrder()
+  await moveOrder(deps, db, canceled, 'api', { kind: 'cancel_requested' })
+  const { order: given } = await moveOrder(deps, db, canceled, 'sweeper', creationUnknown)
+  expect(given).toMatchObject({ creation: 'unknown', cancel_requested_at: start, version: 3 })
+  const sent = await newOrder()
+  const attempt = { unanswered_at: start }
+  await db.updateTable('orders').set(attempt).where('id', '=', sent.id).execute()
+  const { order } = await moveOrder(deps, db, sent, 'sweeper', creationUnknown)
+  expect(order).toMatchObject({ creation: 'unknown', ...attempt })
 })

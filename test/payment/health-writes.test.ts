@@ -40,6 +40,7 @@ test('one write answers all health requests within three seconds', async () => {
 
 describe.skipIf(!postgresUrl)(
   `while the database reads but does not write (${needsPostgres})`,
+  { tags: ['long'] },
   () => {
     let database: Database
     let name: string

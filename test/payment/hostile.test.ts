@@ -61,6 +61,26 @@ const routes: Record<
   'DELETE /people/:personId/sessions': { token: 'admin' },
   'GET /statistics': { token: 'client' },
   'GET /events': { token: 'client' },
+  'GET /events/feed': { token: 'client' },
+  'GET /events/feed/consumers': { token: 'client' },
+  'POST /events/feed/consumers': { token: 'client', body: { name: 'erp', from: 'now' } },
+  'POST /events/feed/consumers/:name': { token: 'client', body: { after: 'MTow' } },
+  'POST /events/feed/consumers/:name/seek': { token: 'client', body: { from: 'now' } },
+  'DELETE /events/feed/consumers/:name': { token: 'client' },
+  'GET /events/endpoints': { token: 'client' },
+  // Refused by its address: the requests of this file change nothing.
+  'POST /events/endpoints': { token: 'client', body: { url: 'https://127.0.0.1/events' } },
+  'GET /events/endpoints/:id': { token: 'client' },
+  'PATCH /events/endpoints/:id': { token: 'client', body: { types: null } },
+  'DELETE /events/endpoints/:id': { token: 'client' },
+  'POST /events/endpoints/:id/rotate': { token: 'client', body: { overlap_seconds: 0 } },
+  'POST /events/endpoints/:id/resume': { token: 'client' },
+  'POST /events/endpoints/:id/skip': { token: 'client' },
+  'POST /events/endpoints/:id/stop': { token: 'client' },
+  'POST /events/endpoints/:id/ping': { token: 'client' },
+  'POST /events/endpoints/:id/replay': { token: 'client', body: { failed: true } },
+  'GET /events/endpoints/:id/attempts': { token: 'client' },
+  'GET /events/endpoints/:id/events/:event_id': { token: 'client' },
   'GET /orders/:orderId/timeline': { token: 'client' },
   'POST /orders/:orderId/ask': { token: 'client' },
   'POST /orders/:orderId/settle': { token: 'client', body: { as: 'paid', reason: 'x' } },
@@ -194,6 +214,12 @@ beforeAll(async () => {
   await act(service, paid, payByCard)
   await readOrder(service, till, paid)
   await charge(service, till, { reference: 'OPEN' })
+  // It is made here, and the events have their positions: the requests of this file change neither.
+  await call(service, {
+    url: '/events/feed/consumers',
+    token: till.key,
+    body: routes['POST /events/feed/consumers']?.body,
+  })
 })
 beforeEach(() => forgetRequests(service))
 afterAll(() => service.stop())
@@ -251,7 +277,7 @@ function expectSound(answer: LightMyRequestResponse, asked: string) {
   expect(Array.isArray(details), asked).toBe(code === 'VALIDATION_ERROR')
   for (const key of Object.keys(rest)) {
     expect(
-      ['outcome', 'retry_safe', 'order_id', 'status', 'open_order', 'cashier'],
+      ['outcome', 'retry_safe', 'retry', 'order_id', 'status', 'open_order', 'cashier'],
       asked,
     ).toContain(key)
   }

@@ -2,11 +2,13 @@ import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import type { orderStatuses } from '../../src/domain/order.ts'
+import { type ErrorCode, errorCatalogue } from '../../src/errors/app-error.ts'
 import {
   type MoneyState,
   moneyOutcome,
   orderMoneyOutcome,
   outcomeOf,
+  retryOf,
   type Situation,
   situations,
 } from '../../src/errors/money-outcome.ts'
@@ -100,6 +102,13 @@ test.each(Object.keys(situations) as Situation[])(
     expect(outcomes).toEqual(expectedOutcomes[situation])
   },
 )
+
+test('only a request that can never charge or refund twice is sent again as it is', () => {
+  for (const [code, { retry }] of Object.entries(errorCatalogue)) {
+    expect(retryOf(code as ErrorCode, true), code).toBe(retry)
+    expect(retryOf(code as ErrorCode, false), code).not.toBe('same_request')
+  }
+})
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const sources = globSync('src/{http,payments,provider,routes}/**/*.ts', { cwd: root }).map(

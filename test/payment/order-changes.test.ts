@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { type ChangedOrder, createOrderChanges } from '../../src/payments/orders/order-changes.ts'
+import { type ChangedOrder, createOrderChanges } from '../../src/payments/process/order-changes.ts'
 
 /** Changes over a database whose notifications and connection the test controls. */
 async function overConnection() {

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { serviceContext } from '../../src/payments/operations/request-context.ts'
-import { cancelAtProvider } from '../../src/payments/orders/cancel.ts'
+import { cancelAtProvider } from '../../src/payments/orders/send-cancel.ts'
+import { serviceContext } from '../../src/payments/request-context.ts'
 import {
   auditOf,
   cancel,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPasswords } from '../../src/payments/people/passwords.ts'
+import { createPasswords } from '../../src/payments/process/passwords.ts'
 
 const passwords = createPasswords()
 

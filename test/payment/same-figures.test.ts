@@ -146,12 +146,16 @@ test('order, statistics, state of the box and deletion agree on what needs a dec
   const late = await listPaidAfterClose(db, { from: longAgo, to: later }, 10_000)
   expect(namesOf(late)).toEqual(expected((order) => decisionIn(order) === 'paid_late'))
 
-  const kept = await service.database.transaction(async (trx) => {
+  let kept: { external_reference: string }[] = []
+  const undone = new Error('rolled back, since other tests need the orders')
+  const work = service.database.transaction(async (trx) => {
     await trx.deleteFrom('idempotency_keys').execute()
     const deleted = await deleteOldOrders(trx, later, 10_000)
     expect(deleted).toBeGreaterThan(100)
-    return trx.selectFrom('orders').select('external_reference').execute()
+    kept = await trx.selectFrom('orders').select('external_reference').execute()
+    throw undone
   })
+  await expect(work).rejects.toBe(undone)
   const names = new Set(kept.map((order) => order.external_reference))
   expect(
     expected((order) => decisionIn(order) !== null).filter((name) => !names.has(name)),

@@ -29,7 +29,7 @@ test('each list of states in the migrations of orders is one of the table of sta
 test('no other file of the service or of its pages lists states of orders', () => {
   const own = ['src/domain/order-state.ts', 'src/domain/order.ts', 'src/db/tables.ts']
   // These name what the provider takes or sends, by its words.
-  const words = ['src/payments/terminals/busy-terminal.ts', 'src/routes/admin/simulate-schemas.ts']
+  const words = ['src/payments/orders/busy-terminal.ts', 'src/routes/admin/simulate-schemas.ts']
   const pages = ['public/dashboard/order-states.js']
   const files = globSync(['src/**/*.ts', 'public/**/*.js', 'migrations/*.sql'], { cwd: root })
   const listing = files

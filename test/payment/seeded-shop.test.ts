@@ -52,7 +52,10 @@ async function rowsOf(till: Till): Promise<Record<string, unknown[]>> {
     const { rows } = await sql<object>`select to_jsonb(t) as row from ${sql.table(name)} t`.execute(
       db,
     )
-    found[name] = rows.map((row) => withoutChance(row, till.mpUserId))
+    // An update, such as that of a sealed entry, moves a row in its table.
+    found[name] = rows
+      .map((row) => withoutChance(row, till.mpUserId))
+      .toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
   }
   return found
 }

@@ -8,7 +8,8 @@ import {
   newLeaseColumns,
   type SendLease,
   takeSendLease,
-} from '../../src/payments/operations/runner.ts'
+} from '../../src/payments/operations/send-lease.ts'
+import { serviceContext } from '../../src/payments/request-context.ts'
 import { insertOrder } from '../../src/repositories/orders/order-queries.ts'
 import { latch } from '../flows/deliver-support.ts'
 import { openTestDatabase } from '../support/database.ts'
@@ -23,7 +24,7 @@ beforeAll(async () => {
   database = await openTestDatabase()
   await database.db.insertInto('clients').values({ name: client, created_at: now() }).execute()
   const log = { info: () => {}, warn: () => {}, error: () => {} }
-  deps = { database, now, log } as unknown as PaymentDeps
+  deps = { database, now, log, stopwatch: () => nowMs } as unknown as PaymentDeps
 })
 afterAll(() => database.close())
 // The lease has its own clock; a test advances it explicitly.
@@ -77,13 +78,9 @@ const send = async <T>(
   work: (lease: SendLease) => Promise<T>,
   taken: NewLease | null = null,
 ) => {
-  const lease = await takeSendLease(deps, { table: 'orders', id }, taken)
-  if (!lease) return undefined
-  try {
-    return { result: await work(lease) }
-  } finally {
-    await lease.release()
-  }
+  const row = { table: 'orders' as const, id, orderId: id }
+  await using lease = await takeSendLease(deps, row, taken, serviceContext(deps, 'sweeper'))
+  return lease && { result: await work(lease) }
 }
 
 /** Takes the lease and keeps it until `giveBack`. */
@@ -186,19 +183,19 @@ test('an attempt without an answer stays recorded until all later ones are settl
   const lostAt = now()
   expect((await rowOf(id)).unanswered_at).toEqual(lostAt)
   pass(10_000)
-  await send(id, async ({ unansweredAt, doubtfulAt, permit, settle }) => {
-    expect([unansweredAt, doubtfulAt()]).toEqual([lostAt, lostAt])
-    await permit()
-    expect(doubtfulAt()).toEqual(now())
-    settle()
+  await send(id, async (lease) => {
+    expect([lease.unansweredAt, lease.doubtfulAt]).toEqual([lostAt, lostAt])
+    await lease.permit()
+    expect(lease.doubtfulAt).toEqual(now())
+    lease.settle()
     // This attempt was answered; the earlier one was not.
-    expect(doubtfulAt()).toEqual(lostAt)
+    expect(lease.doubtfulAt).toEqual(lostAt)
   })
   expect((await rowOf(id)).unanswered_at).toEqual(lostAt)
   const clean = await openRow()
-  await send(clean, async ({ permit, settle }) => {
-    await permit()
-    settle()
+  await send(clean, async (lease) => {
+    await lease.permit()
+    lease.settle()
   })
   expect((await rowOf(clean)).unanswered_at).toBeNull()
 })

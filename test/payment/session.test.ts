@@ -293,7 +293,7 @@ test('over https the cookie is Secure and bound to the host', async () => {
   const answer = await call(secure, { url: '/session', body: { token: adminToken } })
   await secure.stop()
   expect(String(answer.headers['set-cookie'])).toMatch(
-    /^__Host-tillbridge-session=[^;]+; Max-Age=43200; Path=\/; HttpOnly; SameSite=Strict; Secure$/,
+    /^__Host-tillbridge-session=[^;]+; Max-Age=43200; Path=\/; HttpOnly; Secure; SameSite=Strict$/,
   )
 })
 

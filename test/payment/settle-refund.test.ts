@@ -124,6 +124,42 @@ test('a refund of unknown outcome is shown as in doubt, with the refunds that ma
   expect(await doubtsOf(till)).toMatchObject({ cause: 'refund_in_doubt' })
 })
 
+test('a refund that is in doubt for days is one event, and the decision ends the refund for programs too', {
+  tags: ['long'],
+}, async () => {
+  const { till, orderId } = await unclear('read by the ERP')
+  await sweepAfter(service, hourMs)
+  const read = async () => {
+    const url = '/events/feed?types=order.in_doubt,refund.done,refund.failed'
+    const { events } = (await call(service, { url, token: till.key })).json()
+    return events.map(({ type, changes, data }: Record<string, unknown>) => ({
+      type,
+      changes,
+      hasData: data !== null,
+    }))
+  }
+  const doubt = {
+    type: 'order.in_doubt',
+    changes: { refund_in_doubt: { from: null, to: expect.any(String) } },
+    hasData: false,
+  }
+  expect(await read()).toEqual([doubt])
+  const panel = orderAtProvider(till).refunds[0]?.id
+  const settled = await settle(till, orderId, { as: 'refunded', refund_id: panel })
+  expect(settled.statusCode, settled.body).toBe(200)
+  expect(await read()).toEqual([
+    doubt,
+    {
+      type: 'refund.done',
+      changes: {
+        status: { from: 'pending', to: 'done' },
+        amount_cents: { from: null, to: 3_000 },
+      },
+      hasData: true,
+    },
+  ])
+})
+
 test('a person settles a refund as made by naming a candidate, and the next refund is possible', {
   tags: ['long'],
 }, async () => {

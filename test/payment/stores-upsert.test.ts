@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
-import { serviceActor } from '../../src/payments/operations/request-context.ts'
+import { serviceActor } from '../../src/payments/request-context.ts'
 import { upsertStore } from '../../src/payments/stores/upsert-store.ts'
 import { forgetRequests, setFaults } from '../support/money.ts'
 import { atProvider, providerCalls } from '../support/provider-requests.ts'
@@ -49,10 +49,7 @@ test('an upsert creates a store, changes it, adds and renames its boxes, and rep
       ],
     },
   ])
-  const state = (await sandboxCall(service, 'GET', '/_sandbox/state')) as {
-    stores: { name: string }[]
-    pos: { name: string }[]
-  }
+  const state = await atProvider(service, till.mpUserId)
   expect(state.stores.map((store) => store.name)).toEqual(['Centro Nuevo'])
   expect(state.pos.map((pos) => pos.name).sort()).toEqual(['Caja 2', 'Caja Uno'])
 

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, expect, test } from 'vitest'
-import { openDatabase } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import { expectContinuousSpans } from '../closings/check-spans.ts'
 import { prepareData } from '../support/pglite-template.ts'
-import { isLongForm, needsLongForm, rounds } from '../support/rounds.ts'
+import { rounds } from '../support/rounds.ts'
 import { location } from '../support/till.ts'
 import { adminTokenOf, freePort, type RealProcess, startService } from './real-process.ts'
 
@@ -76,71 +76,70 @@ async function lookInto(folder: string) {
   }
 }
 
-test.skipIf(!isLongForm)(
-  `a process that is killed while it closes and signs leaves closings without overlap or gap, and nothing signed changes (${needsLongForm})`,
-  async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'tillbridge-closings-'))
-    dataDir = folder
-    await prepareData(folder)
-    const env = {
-      DATA_DIR: folder,
-      PORT: String(await freePort()),
-      SANDBOX_PORT: String(await freePort()),
-      SYNC_PORT: '0',
-      POS_CREATE_DELAY_MS: '0',
-      SEARCH_LAG_MS: '0',
+test(`a process that is killed while it closes and signs leaves closings without overlap or gap, and nothing signed changes`, {
+  tags: ['night'],
+  timeout: 60_000 + rounds(4) * 15_000,
+}, async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'tillbridge-closings-'))
+  dataDir = folder
+  await prepareData(folder)
+  const env = {
+    DATA_DIR: folder,
+    PORT: String(await freePort()),
+    SANDBOX_PORT: String(await freePort()),
+    SYNC_PORT: '0',
+    POS_CREATE_DELAY_MS: '0',
+    SEARCH_LAG_MS: '0',
+  }
+  running = await startService(env)
+  const key = await openShop(running.url, await adminTokenOf(folder))
+  const beganMs = Date.now() - 20 * 3_600_000
+  let span = 0
+
+  /** Closes and signs one minute of the day after the other, until the process ends. */
+  const closeOn = async (url: string) => {
+    for (;;) {
+      const from = beganMs + span * minuteMs
+      const opened = await json(`${url}/closings`, key, {
+        caja_id: 'CAJA-1',
+        from: new Date(from).toISOString(),
+        to: new Date(from + minuteMs).toISOString(),
+      })
+      const at = `${url}/closings/${opened.body.id}`
+      let state = opened.body.state
+      while (state === 'open' || state === 'checking') {
+        await wait(10)
+        state = (await json(at, key)).body.state
+      }
+      if ((await json(`${at}/sign`, key, {})).status === 200) span += 1
     }
+  }
+
+  const signed = new Map<string, string>()
+  const kills = rounds(4)
+  for (let kill = 0; kill < kills; kill += 1) {
+    const { url, child, ended } = running
+    const working = closeOn(url).catch(() => undefined)
+    // Anywhere between the first request and some closings later.
+    await wait(20 + ((kill * 397) % 1_500))
+    child.kill('SIGKILL')
+    await ended
+    await working
+    const { closings, entries } = await lookInto(folder)
+    expectContinuousSpans(closings)
+    for (const closing of closings.filter(({ state }) => state === 'signed')) {
+      const row = JSON.stringify(closing)
+      expect(row).toBe(signed.get(closing.id) ?? row)
+      signed.set(closing.id, row)
+    }
+    expect([...signed.keys()].sort()).toEqual(
+      closings.flatMap(({ id, state }) => (state === 'signed' ? [id] : [])).sort(),
+    )
+    expect(entries.toSorted()).toEqual([...signed.keys()].sort())
     running = await startService(env)
-    const key = await openShop(running.url, await adminTokenOf(folder))
-    const beganMs = Date.now() - 20 * 3_600_000
-    let span = 0
-
-    /** Closes and signs one minute of the day after the other, until the process ends. */
-    const closeOn = async (url: string) => {
-      for (;;) {
-        const from = beganMs + span * minuteMs
-        const opened = await json(`${url}/closings`, key, {
-          caja_id: 'CAJA-1',
-          from: new Date(from).toISOString(),
-          to: new Date(from + minuteMs).toISOString(),
-        })
-        const at = `${url}/closings/${opened.body.id}`
-        let state = opened.body.state
-        while (state === 'open' || state === 'checking') {
-          await wait(10)
-          state = (await json(at, key)).body.state
-        }
-        if ((await json(`${at}/sign`, key, {})).status === 200) span += 1
-      }
-    }
-
-    const signed = new Map<string, string>()
-    const kills = rounds(4)
-    for (let kill = 0; kill < kills; kill += 1) {
-      const { url, child, ended } = running
-      const working = closeOn(url).catch(() => undefined)
-      // Anywhere between the first request and some closings later.
-      await wait(20 + ((kill * 397) % 1_500))
-      child.kill('SIGKILL')
-      await ended
-      await working
-      const { closings, entries } = await lookInto(folder)
-      expectContinuousSpans(closings)
-      for (const closing of closings.filter(({ state }) => state === 'signed')) {
-        const row = JSON.stringify(closing)
-        expect(row).toBe(signed.get(closing.id) ?? row)
-        signed.set(closing.id, row)
-      }
-      expect([...signed.keys()].sort()).toEqual(
-        closings.flatMap(({ id, state }) => (state === 'signed' ? [id] : [])).sort(),
-      )
-      expect(entries.toSorted()).toEqual([...signed.keys()].sort())
-      running = await startService(env)
-    }
-    expect(signed.size).toBeGreaterThan(0)
-    const { body } = await json(`${running.url}/admin/activity/verify`, await adminTokenOf(folder))
-    expect(body).toMatchObject({ valid: true })
-  },
-  // Each kill is followed by a start, on whatever machine.
-  60_000 + rounds(4) * 15_000,
-)
+  }
+  expect(signed.size).toBeGreaterThan(0)
+  const { body } = await json(`${running.url}/admin/activity/verify`, await adminTokenOf(folder))
+  expect(body).toMatchObject({ valid: true })
+})
+// Each kill is followed by a start, on whatever machine.

@@ -1,4 +1,7 @@
+/** @module-tag long */
+
 import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
@@ -17,7 +20,8 @@ const commands: Record<string, string> = {
   'flows:schema': 'checks/write-flow-schema.ts',
   sandbox: 'src/commands/run-sandbox.ts',
   demo: 'demo/main.ts',
-  start: 'src/app/start.ts',
+  'till:check': 'demo/till-check/main.ts',
+  start: 'src/app/start.js',
 }
 
 async function run(file: string, args: string[], settings: Record<string, string> = {}) {
@@ -51,12 +55,12 @@ test('every script of package.json that runs a program of ours is here', () => {
     ([name, line]) => line.startsWith('node ') && name !== 'test',
   )
   const files = new Set(Object.values({ ...commands, ...tools }))
-  for (const [, line] of ours) expect(files).toContain(/(\S+\.ts)/.exec(line)?.[1])
+  for (const [, line] of ours) expect(files).toContain(/(\S+\.[tj]s)/.exec(line)?.[1])
 })
 
 test.each(Object.entries(tools))(
   'npm run %s has a help, and refuses other options',
-  { tags: ['long'], timeout: 120_000 },
+  { timeout: 120_000 },
   async (name, file) => {
     const help = await run(file, ['--help'])
     expect([help.code, help.stderr]).toEqual([0, ''])
@@ -69,7 +73,7 @@ test.each(Object.entries(tools))(
   },
 )
 
-describe.each(Object.entries(commands))('%s', { tags: ['long'] }, (name, file) => {
+describe.each(Object.entries(commands))('%s', (name, file) => {
   test('--help prints the usage and exits with 0', async () => {
     const { code, stdout, stderr } = await run(file, ['--help'])
     expect([code, stderr]).toEqual([0, ''])
@@ -135,7 +139,6 @@ test.each([
   ['start', [], { DATA_DIR: '/proc/nowhere' }, 'DATA_DIR: must'],
 ])(
   'a mistake of the user ends %s with a message that names it, without a stack: %s %s',
-  { tags: ['long'] },
   async (name, args, settings, named) => {
     const { code, stdout, stderr } = await run(commands[name] ?? '', args, settings)
     expect(code).toBe(1)
@@ -150,4 +153,20 @@ test('a mistake of the user is one line, without a stack', async () => {
     1,
     [expect.stringContaining("'/nowhere'")],
   ])
+})
+
+test('an older Node is named in one line, with the page that brings a newer one, and is not started again', async () => {
+  const older =
+    'data:text/javascript,Object.defineProperty(process, "versions", { value: { node: "20.20.2" } })'
+  const args = ['--import', older, commands.start as string]
+  const { code, stdout, stderr } = await promisify(execFile)(process.execPath, args).then(
+    () => ({ code: 0, stdout: '', stderr: '' }),
+    (error: { code: number; stdout: string; stderr: string }) => error,
+  )
+  expect([code, stdout]).toEqual([2, ''])
+  expect(stderr).toBe(
+    `tillbridge needs Node 24 or newer. ${process.execPath} is Node 20.20.2: see docs/how-to/install.md.\n`,
+  )
+  const unit = await readFile('ops/systemd/tillbridge.service', 'utf8')
+  expect(unit).toContain('\nRestartPreventExitStatus=2\n')
 })

@@ -1,4 +1,4 @@
-/** @module-tag long */
+/** @module-tag night */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'

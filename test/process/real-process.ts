@@ -13,7 +13,7 @@ const memoryOptions = packageJson.scripts.start
   .filter((word) => word.startsWith('--max-'))
 const ownFolder = fileURLToPath(new URL('../../', import.meta.url))
 /** Of each version: where its service begins. */
-const main = 'src/app/start.ts'
+const main = 'src/app/start.js'
 /** What a start compiles serves the next one: half of the time that loading the modules takes. */
 export const compiled: string = fileURLToPath(
   new URL('../../node_modules/.cache/tillbridge-compiled', import.meta.url),

@@ -1,3 +1,5 @@
+/** @module-tag night */
+
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -7,7 +9,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
-import { type Database, openDatabase } from '../../src/db/database.ts'
+import type { Database } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import {
   connectionContext,
   createEncryption,
@@ -31,7 +34,6 @@ import {
 } from '../support/database.ts'
 import { seedEncrypted } from '../support/encrypted-rows.ts'
 import { prepareData } from '../support/pglite-template.ts'
-import { isLongForm, needsLongForm } from '../support/rounds.ts'
 import { compiled } from './real-process.ts'
 
 const command = fileURLToPath(new URL('../../src/commands/rotate-secrets.ts', import.meta.url))
@@ -308,27 +310,23 @@ describe('after an exchange', () => {
   })
 })
 
-test.skipIf(!isLongForm)(
-  `the embedded database is exchanged while the service is stopped, and refused while it runs (${needsLongForm})`,
-  async () => {
-    const dataDir = await mkdtemp(join(tmpdir(), 'tillbridge-rotate-'))
-    await prepareData(dataDir)
-    const database = await openDatabase({ dataDir })
-    await seedEncrypted(database, [old])
-    const busy = await run({ DATA_DIR: dataDir }, [fresh, old]).ended
-    expect([busy.code, busy.said]).toEqual([1, expect.stringContaining('stop the service')])
-    await database.close()
+test(`the embedded database is exchanged while the service is stopped, and refused while it runs`, async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'tillbridge-rotate-'))
+  await prepareData(dataDir)
+  const database = await openDatabase({ dataDir })
+  await seedEncrypted(database, [old])
+  const busy = await run({ DATA_DIR: dataDir }, [fresh, old]).ended
+  expect([busy.code, busy.said]).toEqual([1, expect.stringContaining('stop the service')])
+  await database.close()
 
-    const wrong = await run({ DATA_DIR: dataDir }, [fresh]).ended
-    expect([wrong.code, wrong.said]).toEqual([1, expect.stringContaining('key k1 is missing')])
-    const notLost = await run({ DATA_DIR: dataDir }, [fresh, old], ['--lost=k1']).ended
-    expect([notLost.code, notLost.said]).toEqual([1, expect.stringContaining('not lost')])
-    const done = await run({ DATA_DIR: dataDir }, [fresh, old]).ended
-    expect([done.code, done.said]).toEqual([0, expect.stringContaining('4 values')])
-    const after = await openDatabase({ dataDir })
-    expect(await checkEncryptionKeys(after.db, [fresh])).toEqual([])
-    await after.close()
-    await rm(dataDir, { recursive: true, force: true })
-  },
-  120_000,
-)
+  const wrong = await run({ DATA_DIR: dataDir }, [fresh]).ended
+  expect([wrong.code, wrong.said]).toEqual([1, expect.stringContaining('key k1 is missing')])
+  const notLost = await run({ DATA_DIR: dataDir }, [fresh, old], ['--lost=k1']).ended
+  expect([notLost.code, notLost.said]).toEqual([1, expect.stringContaining('not lost')])
+  const done = await run({ DATA_DIR: dataDir }, [fresh, old]).ended
+  expect([done.code, done.said]).toEqual([0, expect.stringContaining('4 values')])
+  const after = await openDatabase({ dataDir })
+  expect(await checkEncryptionKeys(after.db, [fresh])).toEqual([])
+  await after.close()
+  await rm(dataDir, { recursive: true, force: true })
+}, 120_000)

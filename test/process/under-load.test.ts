@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import { readPaymentFigures } from '../../src/repositories/metrics/metric-figures.ts'
 import { openCluster } from '../faults/postgres-cluster.ts'
 import { whileSelling } from '../faults/while-selling.ts'
@@ -18,7 +18,7 @@ import { adminToken } from '../support/service.ts'
 import { runCommand } from './real-process.ts'
 
 /** What an administrator does to a service at work, and what happens to its machine: tills go on, and the providerOrders agree. */
-const long = { timeout: 600_000, tags: ['long'] }
+const long = { timeout: 600_000, tags: ['night'] }
 const salesPerPart = 16
 const server = postgresUrl ?? ''
 const keyed = (id: string) => `${id}:${randomBytes(32).toString('base64')}`

@@ -182,7 +182,11 @@ test('each attempt writes one log entry, without body, token, key or query', asy
   const { provider, log } = providerAt(server.url)
   const about = { client: asClientName('acme'), orderId: 'o-1', source: 'api' }
   await provider.orders.create('token-secret', 'key-secret', sale, { about })
-  await provider.orders.search('token-secret', { externalReference: 'reference-secret' })
+  await provider.orders.search('token-secret', {
+    externalReference: 'reference-secret',
+    from: new Date(0),
+    to: new Date(1),
+  })
   await provider.oauth.refresh('refresh-secret')
   expect(log.map(({ durationMs, ...entry }) => entry)).toEqual([
     {

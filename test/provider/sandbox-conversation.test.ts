@@ -50,6 +50,12 @@ async function control(method: string, path: string, body?: unknown): Promise<vo
   if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
 }
 
+function searchOf({ externalReference }: NewProviderOrder) {
+  const hourMs = 3600_000
+  const from = new Date(Date.now() - hourMs)
+  return { externalReference, from, to: new Date(Date.now() + hourMs) }
+}
+
 const redirectUri = 'http://127.0.0.1:9/oauth/callback'
 
 async function connect(provider: Provider): Promise<TokenGrant> {
@@ -200,8 +206,7 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
     })
     expect(await provider.orders.get(token, created.mpOrderId)).toEqual(created)
     expect(await provider.orders.create(token, key, order)).toEqual(created)
-    const { externalReference } = order
-    const { orders: found } = await provider.orders.search(token, { externalReference })
+    const { orders: found } = await provider.orders.search(token, searchOf(order))
     expect(found).toMatchObject([{ evidence: created, isOurs: true, isPoint: true }])
 
     const [otherKey, otherSale] = newSale()
@@ -291,9 +296,7 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
       await control('PUT', 'faults', [{ path: '/v1/orders', method: 'POST', kind, count: 1 }])
       const { mpOrderId } = await provider.orders.create(token, key, order)
       await control('DELETE', 'faults')
-      const { orders } = await provider.orders.search(token, {
-        externalReference: order.externalReference,
-      })
+      const { orders } = await provider.orders.search(token, searchOf(order))
       expect(orders.map(({ evidence }) => evidence.mpOrderId)).toEqual([mpOrderId])
       await provider.orders.cancel(token, mpOrderId, `${key}-cancel`)
     }

@@ -154,7 +154,7 @@ test('a signature is not valid for another split of the same manifest', () => {
   expect(verifySignature(other)).toEqual({ valid: false, reason: 'malformed' })
 })
 
-test('T20: no random input is valid or causes an exception', () => {
+test('T20: no random input is valid or causes an exception', { tags: ['long'] }, () => {
   const text = fc.option(fc.oneof(fc.string({ unit: 'binary' }), fc.array(fc.string())), {
     nil: undefined,
   })

@@ -28,6 +28,12 @@ async function paid(amount: string, act: object = {}) {
   return { orderId: order.body.id, number: body.transactions.payments[0].reference_id as string }
 }
 
+/** How late the search of payments is, and the charges of a payment. */
+const late = (search: number, charges: number) =>
+  call(sandbox, 'PUT', '/_sandbox/index', {
+    body: { lag_ms: search, charges_after_ms: charges },
+  })
+
 test('the payment of an order is read by its number, and its charges leave its net amount to the cent', async () => {
   const { orderId, number } = await paid('1000.00', { installments: 3 })
   const { status, body } = await get(`/v1/payments/${number}`)
@@ -70,9 +76,7 @@ test('the search of payments pages, filters by box and time, and is late by the 
   const box = await search(`begin_date=${begin}&pos_id=${shop.posId}&limit=100&offset=20`)
   expect([box.body.paging.total, box.body.results.length]).toEqual([30, 10])
 
-  await call(sandbox, 'PUT', '/_sandbox/index', {
-    body: { lag_ms: 40_000, charges_after_ms: 60_000 },
-  })
+  await late(40_000, 60_000)
   clock.advance(1_000)
   const { number } = await paid('20.00')
   const found = async () => (await search(`begin_date=${begin}`)).body.paging.total
@@ -82,6 +86,7 @@ test('the search of payments pages, filters by box and time, and is late by the 
   expect(await found()).toBe(46)
   clock.advance(40_000)
   expect((await get(`/v1/payments/${number}`)).body.charges_details).toHaveLength(4)
+  await late(0, 0)
 })
 
 test('orders are searched over 30 days at most', async () => {

@@ -233,7 +233,7 @@ describe('control surface', () => {
   })
 
   it('serves the page without inline script, its files with a strict policy', async () => {
-    for (const path of ['/', '/terminals']) {
+    for (const path of ['/', '/terminals', '/_sandbox/', '/_sandbox']) {
       const page = await call(sandbox, 'GET', path)
       expect(page.status).toBe(200)
       expect(page.headers.get('content-security-policy')).toContain("script-src 'self'")

@@ -19,6 +19,7 @@ export type Row = {
 }
 /** An id that nothing has. */
 export const missingOrder = '3f8e1f0e-6c2d-4b5a-9a51-0c7c4f2f9d11'
+const missingEndpoint = `/events/endpoints/ep_${'0'.repeat(32)}`
 export const table: Record<string, Row> = {
   'GET /health': { access: 'public', lets: 200 },
   'GET /openapi.json': { access: 'public', lets: 200 },
@@ -149,6 +150,82 @@ export const table: Record<string, Row> = {
     body: { as: 'paid', reason: 'seen' },
   },
   'GET /events': { access: 'client', lets: 200, allClients: true },
+  'GET /events/feed': { access: 'client', lets: 200, allClients: true },
+  'GET /events/feed/consumers': { access: 'client', lets: 200 },
+  'POST /events/feed/consumers': {
+    access: 'client',
+    lets: 422,
+    body: { name: 'not a name', from: 'now' },
+  },
+  'POST /events/feed/consumers/:name': {
+    access: 'client',
+    lets: 404,
+    url: '/events/feed/consumers/none',
+    body: { after: 'MTow' },
+  },
+  'POST /events/feed/consumers/:name/seek': {
+    access: 'client',
+    lets: 404,
+    url: '/events/feed/consumers/none/seek',
+    body: { from: 'now' },
+  },
+  'DELETE /events/feed/consumers/:name': {
+    access: 'client',
+    lets: 404,
+    url: '/events/feed/consumers/none',
+  },
+  'GET /events/endpoints': { access: 'client', lets: 200 },
+  'POST /events/endpoints': { access: 'client', lets: 422, body: { url: 'none' } },
+  'GET /events/endpoints/:id': { access: 'client', lets: 404, url: missingEndpoint },
+  'PATCH /events/endpoints/:id': {
+    access: 'client',
+    lets: 404,
+    url: missingEndpoint,
+    body: { types: null },
+  },
+  'DELETE /events/endpoints/:id': { access: 'client', lets: 404, url: missingEndpoint },
+  'POST /events/endpoints/:id/rotate': {
+    access: 'client',
+    lets: 404,
+    url: `${missingEndpoint}/rotate`,
+    body: {},
+  },
+  'POST /events/endpoints/:id/resume': {
+    access: 'client',
+    lets: 404,
+    url: `${missingEndpoint}/resume`,
+  },
+  'POST /events/endpoints/:id/skip': {
+    access: 'client',
+    lets: 404,
+    url: `${missingEndpoint}/skip`,
+  },
+  'POST /events/endpoints/:id/stop': {
+    access: 'client',
+    lets: 404,
+    url: `${missingEndpoint}/stop`,
+  },
+  'POST /events/endpoints/:id/ping': {
+    access: 'client',
+    lets: 404,
+    url: `${missingEndpoint}/ping`,
+  },
+  'POST /events/endpoints/:id/replay': {
+    access: 'client',
+    lets: 404,
+    url: `${missingEndpoint}/replay`,
+    body: { failed: true },
+  },
+  'GET /events/endpoints/:id/attempts': {
+    access: 'client',
+    lets: 404,
+    url: `${missingEndpoint}/attempts`,
+  },
+  'GET /events/endpoints/:id/events/:event_id': {
+    access: 'client',
+    lets: 404,
+    url: `${missingEndpoint}/events/evt_${'0'.repeat(32)}`,
+  },
   'GET /health/fleet': { access: 'client', lets: 200, allClients: true },
   'GET /health/fleet/changes': { access: 'client', lets: 200, allClients: true },
   'GET /statistics': { access: 'client', lets: 422 },

@@ -9,7 +9,7 @@ import {
   type VerifyOptions,
   verifyActivityChain,
 } from '../../src/payments/audit/verify-activity.ts'
-import { serviceActor } from '../../src/payments/operations/request-context.ts'
+import { serviceActor } from '../../src/payments/request-context.ts'
 import { openTestDatabase } from './database.ts'
 
 /** An audit log without a service. */

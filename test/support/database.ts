@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
 import { inject } from 'vitest'
-import { type Database, type Db, openDatabase, type Trx } from '../../src/db/database.ts'
+import type { Database, Db, Trx } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import { cloneTemplate, dropDatabase, urlOf } from './postgres-template.ts'
 import { borrowDatabase } from './worker-database.ts'
 

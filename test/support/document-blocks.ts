@@ -11,6 +11,8 @@ export type Block = {
   reason: string | undefined
   /** Where a reader saves it: `<!-- file: … -->` above it. */
   file: string | undefined
+  /** The status that the commands of the block before get, with this answer: `<!-- answer: … -->` above it. */
+  answer: number | undefined
 }
 
 /** The pages for users: the README and everything in docs/ but the internals. */
@@ -25,7 +27,7 @@ export function documentPages(root: string): string[] {
 export function blocksOf(root: string, page: string): Block[] {
   const text = readFileSync(join(root, page), 'utf8')
   const fences = text.matchAll(
-    /(?:^ *<!-- (not run|file): ([^\n]*) -->\n)?^( *)```(\w*)\n([\s\S]*?)^ *```$/gm,
+    /(?:^ *<!-- (not run|file|answer): ([^\n]*) -->\n)?^( *)```(\w*)\n([\s\S]*?)^ *```$/gm,
   )
   return [...fences].map(([, mark, note, indent = '', language = '', body = ''], index) => ({
     language,
@@ -33,5 +35,22 @@ export function blocksOf(root: string, page: string): Block[] {
     line: text.slice(0, [...text.matchAll(/^ *```\w+$/gm)][index]?.index ?? 0).split('\n').length,
     reason: mark === 'not run' ? note : undefined,
     file: mark === 'file' ? note : undefined,
+    answer: mark === 'answer' ? Number(note) : undefined,
   }))
+}
+
+/** Without what differs from one run to the next: ids, times, counters. */
+export function plainAnswer(value: unknown, field = ''): unknown {
+  if (Array.isArray(value)) return value.map((one) => plainAnswer(one))
+  if (typeof value === 'object' && value !== null)
+    return Object.fromEntries(
+      Object.entries(value).map(([name, one]) => [name, plainAnswer(one, name)]),
+    )
+  if (typeof value === 'number' && /^(version|age_seconds)$/.test(field)) return '{number}'
+  if (typeof value !== 'string') return value
+  return value
+    .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '{id}')
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '{time}')
+    .replaceAll(/\b(ORD|PAY|REF)[0-9A-Z]{20,}/g, '{provider id}')
+    .replaceAll(/\b[A-Z]+_\w+__\w+/g, '{terminal}')
 }

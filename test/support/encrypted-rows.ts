@@ -8,7 +8,7 @@ import {
 } from '../../src/domain/encryption.ts'
 import { recordSuccess } from '../../src/payments/audit/activity.ts'
 import { openAuditKey } from '../../src/payments/audit/audit-key.ts'
-import { serviceActor } from '../../src/payments/operations/request-context.ts'
+import { serviceActor } from '../../src/payments/request-context.ts'
 import { insertClientIfAbsent } from '../../src/repositories/connection/clients.ts'
 import {
   insertState,

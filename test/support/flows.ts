@@ -29,10 +29,10 @@ export type TestFlows = FlowSide & {
     url: string,
     options?: { body?: unknown; headers?: Record<string, string> },
   ): Promise<LightMyRequestResponse>
-  /** Resolves when nothing waits or is in hand any more. */
-  delivered(): Promise<void>
-  /** Resolves when nothing waits for its next attempt either. */
-  ended(): Promise<void>
+  /** Resolves when nothing waits or is in hand any more, of any flow or of the one named. */
+  delivered(flow?: string): Promise<void>
+  /** Resolves when nothing waits for its next attempt either, of any flow or of the one named. */
+  ended(flow?: string): Promise<void>
   /** Ends the flow side and begins anew on the same database and files, as a restart does. */
   restart(): Promise<TestFlows>
   stop(): Promise<void>
@@ -88,19 +88,11 @@ export async function startTestFlows(options: TestFlowsOptions = {}): Promise<Te
         headers: { host: '127.0.0.1:8080', ...headers },
         ...(body !== undefined && { payload: body as object }),
       }),
-    async delivered() {
-      for (;;) {
-        const { queue } = await side.flows.stats()
-        if (queue.waiting + queue.active === 0) return
-        await wait(10)
-      }
+    async delivered(name) {
+      while ((await countPending(side, name, false)) > 0) await wait(10)
     },
-    async ended() {
-      for (;;) {
-        const { queue } = await side.flows.stats()
-        if (queue.waiting + queue.active + queue.delayed === 0) return
-        await wait(10)
-      }
+    async ended(name) {
+      while ((await countPending(side, name, true)) > 0) await wait(10)
     },
     async restart() {
       await side.end()
@@ -113,6 +105,23 @@ export async function startTestFlows(options: TestFlowsOptions = {}): Promise<Te
     },
   })
   return build(started)
+}
+
+/** Deliveries that are waiting or running, and perhaps those that are delayed: of all flows, or of one. */
+async function countPending(
+  { flows }: FlowSide,
+  name: string | undefined,
+  withDelayed: boolean,
+): Promise<number> {
+  if (name === undefined) {
+    const { queue } = await flows.stats()
+    return queue.waiting + queue.active + (withDelayed ? queue.delayed : 0)
+  }
+  const destinations = (await flows.metrics()).get(name)?.destinations ?? []
+  return destinations.reduce(
+    (sum, { open }) => sum + open.waiting + (withDelayed ? open.delayed : 0),
+    0,
+  )
 }
 
 type Started = FlowSide & { logLines: string[]; end(): Promise<void> }

@@ -21,7 +21,7 @@ export function cookiesOf(answer: LightMyRequestResponse): string[] {
 
 /** The code in the fragment of an invitation's link. */
 export function codeOf(answer: LightMyRequestResponse): string {
-  return String(answer.json().invitation.link).split('#/invitation/')[1] ?? ''
+  return String(answer.json().invitation.link).split(/#\/invitation\/|\?name=/)[1] ?? ''
 }
 
 /** Somebody who was invited by the administrator, has set a password and is signed in. */

@@ -4,8 +4,9 @@ import { access, cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } fro
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
-import { build, type Database, openDatabase } from '../../src/db/database.ts'
+import type { Database } from '../../src/db/database.ts'
 import { migrate, migrationsFolder } from '../../src/db/migrate.ts'
+import { build, openDatabase } from '../../src/db/open-database.ts'
 import { openPglite } from '../../src/db/pglite-engine.ts'
 
 /** Inside node_modules: ours alone, ignored by git, and gone with the next `npm ci`. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
-import { openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import { openDatabase } from '../../src/db/open-database.ts'
 import { codeOf } from '../../src/domain/error-code.ts'
 
 const PREFIX = 'tillbridge_test_'

@@ -14,12 +14,3 @@ export function seedOfModel(): { seed?: number } {
   if (seed === undefined && timesAsMany > 1) return {}
   return { seed: Number(seed ?? 1) }
 }
-
-/**
- * Whether that is tested too which takes many seconds of a processor: the largest inputs, memory over many records, which is
- * better measured alone, and whole processes that are killed at work. `.ci/run` does so once.
- */
-export const isLongForm: boolean = timesAsMany > 1
-
-/** What `test.skipIf(!isLongForm)` tests carry in their name. */
-export const needsLongForm = 'needs TEST_ROUNDS above 1'

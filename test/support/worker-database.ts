@@ -1,6 +1,7 @@
 import type { PGlite } from '@electric-sql/pglite'
-import { build, type Database } from '../../src/db/database.ts'
+import type { Database } from '../../src/db/database.ts'
 import type { Engine } from '../../src/db/engine.ts'
+import { build } from '../../src/db/open-database.ts'
 import { openPglite, pgliteDialect } from '../../src/db/pglite-engine.ts'
 import { pgliteTemplate } from './pglite-template.ts'
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startTracing, type Tracing } from '../../src/tracing/tracing.ts'
+import { Tracing } from '../../src/tracing/tracing.ts'
 import { openHttpReceiver } from '../notifications/receivers.ts'
 import { jsonFlow, startTarget, startTestFlows } from '../support/flows.ts'
 import { openOwnShop } from '../support/money.ts'
@@ -21,7 +21,7 @@ let service: TestService
 let tracing: Tracing
 beforeAll(async () => {
   collector = await openHttpReceiver()
-  tracing = startTracing({
+  tracing = new Tracing({
     endpoint: collector.url,
     headers: { authorization: 'Bearer collector-canary' },
     version: '1.2.3',
@@ -78,7 +78,7 @@ test('a charge is one trace: the request of the till, and in it the calls to the
 
 test('polls and deliveries of flows are traced, a poll inside the request that asked for it, and no key of an item', async () => {
   const receiver = await openHttpReceiver()
-  const own = startTracing({
+  const own = new Tracing({
     endpoint: receiver.url,
     headers: {},
     version: '1.2.3',

@@ -31,6 +31,7 @@ export const workbench = {
   'bench.of.csv-drop': 'CSV files',
   'bench.of.mercadolibre': 'Mercado Libre',
   'bench.of.mercadolibre-warehouses': 'Mercado Libre, stock by warehouse',
+  'bench.of.own-api': 'An API of your own',
   'bench.of.shopify': 'Shopify',
   'bench.of.sql-table': 'SQL table',
   'bench.of.tiendanube': 'Tiendanube',

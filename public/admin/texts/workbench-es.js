@@ -32,6 +32,7 @@ export const workbench = {
   'bench.of.csv-drop': 'Archivos CSV',
   'bench.of.mercadolibre': 'Mercado Libre',
   'bench.of.mercadolibre-warehouses': 'Mercado Libre, stock por depósito',
+  'bench.of.own-api': 'Una API propia',
   'bench.of.shopify': 'Shopify',
   'bench.of.sql-table': 'Tabla SQL',
   'bench.of.tiendanube': 'Tiendanube',

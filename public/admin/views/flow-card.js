@@ -4,7 +4,7 @@ import { html, repeat } from '../../shared/lit.js'
 import { badge, facts, note } from '../../shared/parts.js'
 import { askQuestion, askReset, askResync, isBusy, testAlerts } from '../flow-actions.js'
 import { isToldApart, isTrouble } from '../flow-health.js'
-import { reasonText } from '../reason.js'
+import { problemText, reasonText } from '../reason.js'
 import { stopNotes } from '../sending.js'
 import {
   dashboardLink,
@@ -41,13 +41,28 @@ export function flowCard(app, { flow, health }, isWhole = false) {
     ${status.paused ? pausedNote(status) : null}
     ${isWhole ? stopNotes(app, [flow]) : null}
     ${isTrouble(health) && !isToldApart(health) ? note(health.state === 'down' ? 'bad' : 'warn', troubleOf(app, flow, health)) : null}
-    ${waitingNote(flow)}
+    ${formerDefinition(app, flow)} ${waitingNote(flow)}
     ${flow.question ? questionNote(app, flow) : null}
     ${flow.progress ? progressOf(flow) : null} ${figures(flow)} ${destinations(app, flow, health, isWhole)}
     ${error && !isTold ? note('bad', html`<p class="small clip">${t('flow.lastError')}: ${name(reasonText(flow.last_error_why, error))}</p>`) : null}
     ${resultOf(app, flow)}
     ${buttons(app, flow, isWhole)}
   </article>`
+}
+
+/** A flow whose file cannot be used goes on by the definition that it had. */
+function formerDefinition(app, flow) {
+  const problem = app.problems.find(({ file }) => file === flow.file)
+  if (!problem) return null
+  const { line, column, key } = problem
+  return note(
+    'warn',
+    html`<p class="small strong">${t('flow.formerDefinition')}</p>
+      <p class="small clip">
+        <a href=${app.link('workbench', { file: flow.file })}>${name(`${flow.file}:${line}:${column}`)}</a>
+        ${name([key, problemText(problem).message].filter(Boolean).join(' '))}
+      </p>`,
+  )
 }
 
 /** What the flow asks. Until an operator answers it waits, and the source is read as always. */

@@ -91,31 +91,46 @@ function valueText(value, other) {
   return name(isPlain ? value : JSON.stringify(value), { class: 'value-text' })
 }
 
+/** What each destination answered last; its earlier answers are folded. */
 function attemptList(attempts) {
+  const newest = attempts.filter(
+    ({ destination }, at) => attempts.findIndex((one) => one.destination === destination) === at,
+  )
+  const earlier = attempts.filter((attempt) => !newest.includes(attempt))
+  return html`${listOf(newest)}
+    ${
+      earlier.length === 0
+        ? null
+        : html`<details class="more">
+            <summary>${count('history.earlier', earlier.length)}</summary>
+            ${listOf(earlier)}
+          </details>`
+    }`
+}
+
+function listOf(attempts) {
   return html`<ul class="attempts">
-    ${attempts.map(
-      ({ at, destination, outcome, kind, attempt, status, reason, why }) =>
-        html`<li>
-          <span class="when">${time(at)}</span>
-          <div>
-            <p>
-              ${name(destination, { class: 'strong' })}
-              ${badge(outcomeTones[outcome], word('outcome', outcome))}
-              <span class="soft small"
-                >${[
-                  kind === 'delete' && t('history.deletion'),
-                  attempt > 1 && t('history.attempt', { count: number(attempt) }),
-                  outcome === 'delivered' && status !== null && `HTTP ${status}`,
-                ]
-                  .filter(Boolean)
-                  .join(' · ')}</span
-              >
-            </p>
-            ${reason ? html`<p class="small clip">${name(reasonText(why, reason))}</p>` : null}
-          </div>
-        </li>`,
-    )}
+    ${attempts.map(attemptOf)}
   </ul>`
+}
+
+function attemptOf({ at, destination, outcome, kind, attempt, status, reason, why }) {
+  const facts = [
+    kind === 'delete' && t('history.deletion'),
+    attempt > 1 && t('history.attempt', { count: number(attempt) }),
+    outcome === 'delivered' && status !== null && `HTTP ${status}`,
+  ]
+  return html`<li>
+    <span class="when">${time(at)}</span>
+    <div>
+      <p>
+        ${name(destination, { class: 'strong' })}
+        ${badge(outcomeTones[outcome], word('outcome', outcome))}
+        <span class="soft small">${facts.filter(Boolean).join(' · ')}</span>
+      </p>
+      ${reason ? html`<p class="small clip">${name(reasonText(why, reason))}</p>` : null}
+    </div>
+  </li>`
 }
 
 function contentOf(content) {

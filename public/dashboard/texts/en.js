@@ -28,6 +28,7 @@ export const texts = {
   'nav.stores': 'Boxes',
   'nav.clients': 'Clients',
   'nav.webhooks': 'Webhooks',
+  'nav.events': 'Events',
   'nav.activity': 'Activity',
   'filter.title': 'Filters',
   'filter.on': 'active',

@@ -28,6 +28,7 @@ export const texts = {
   'nav.stores': 'Cajas',
   'nav.clients': 'Clientes',
   'nav.webhooks': 'Webhooks',
+  'nav.events': 'Eventos',
   'nav.activity': 'Actividad',
   'filter.title': 'Filtros',
   'filter.on': 'activos',

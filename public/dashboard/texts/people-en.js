@@ -3,6 +3,8 @@ export const peopleTexts = {
   'nav.people': 'People',
   'nav.account': 'My account',
   'invitation.title': 'Choose your password',
+  'invitation.name': 'Your name to sign in with',
+  'invitation.nameHint': 'With this name and your password you sign in from now on.',
   'invitation.submit': 'Set the password',
   'invitation.invalid':
     'This invitation was used or has ended. Ask an administrator for a new one.',

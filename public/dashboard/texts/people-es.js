@@ -3,6 +3,8 @@ export const peopleTexts = {
   'nav.people': 'Personas',
   'nav.account': 'Mi cuenta',
   'invitation.title': 'Elegí tu contraseña',
+  'invitation.name': 'Tu nombre para ingresar',
+  'invitation.nameHint': 'Con este nombre y tu contraseña ingresás de ahora en más.',
   'invitation.submit': 'Guardar la contraseña',
   'invitation.invalid': 'Esta invitación ya se usó o venció. Pedile otra a un administrador.',
   'account.newPassword': 'Contraseña nueva',

@@ -17,7 +17,7 @@ const connectionTones = { connected: 'good', expired: 'warn', lost: 'bad', none:
 /** While a client is set up: nobody tells that a terminal was paired. */
 const setUpEveryMs = 4000
 /** What else is told of a client, each in a view of its own. */
-const views = ['orders', 'stores', 'closings', 'webhooks', 'activity']
+const views = ['orders', 'stores', 'closings', 'events', 'webhooks', 'activity']
 
 /** For the administrator: who is connected, with which keys, and what to do about it. */
 export function createClients(app) {

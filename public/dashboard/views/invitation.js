@@ -5,8 +5,8 @@ import { html, nothing } from '../../shared/lit.js'
 import { field } from '../../shared/parts.js'
 import { acceptInvitation } from '../session.js'
 
-/** Sets the first password with the code of an invitation, which the address has behind its hash. */
-export function createInvitation({ code, redraw, languageButton, onSession }) {
+/** Sets the first password with the code of an invitation. The address has it behind its hash, with the name to sign in with. */
+export function createInvitation({ code, signInName, redraw, languageButton, onSession }) {
   let password = ''
   let busy = false
   let complaint
@@ -32,6 +32,15 @@ export function createInvitation({ code, redraw, languageButton, onSession }) {
   return () => html`<main class="sign-in"><form class="panel" @submit=${submit}>
     <p class="brand">${brandMark()}tillbridge</p>
     <h1>${t('invitation.title')}</h1>
+    ${
+      signInName
+        ? field(
+            t('invitation.name'),
+            html`<input name="username" readonly autocomplete="username" .value=${signInName}>`,
+            t('invitation.nameHint'),
+          )
+        : nothing
+    }
     ${field(
       t('account.newPassword'),
       html`<input name="password" type="password" required minlength="12" maxlength="200" autocomplete="new-password" @input=${onPassword}>`,

@@ -1,4 +1,4 @@
-import type { Answer } from '../../db/column-types.ts'
+import type { QuestionAnswer } from '../../db/column-types.ts'
 import type { Trx } from '../../db/database.ts'
 import {
   requestFullScan,
@@ -7,12 +7,16 @@ import {
 } from '../../repositories/flows/flow-state.ts'
 import { findMissed } from '../../repositories/flows/missing-items.ts'
 import { controlError } from '../control-errors.ts'
-import type { FlowRuntime } from '../flow-runtime.ts'
+import type { FlowRuntime } from '../item/flow-runtime.ts'
+import { recordAction, type SwitchDeps } from '../poll/pauses-and-limits.ts'
 import { questionState } from '../poll/poll-plan.ts'
-import { recordAction, type SwitchDeps } from './pauses-and-limits.ts'
 
 /** `pks`: the missing items that the answer concerns, without it all. */
-export type GivenAnswer = { number: number; answer: Answer; pks?: readonly string[] | undefined }
+export type GivenAnswer = {
+  number: number
+  answer: QuestionAnswer
+  pks?: readonly string[] | undefined
+}
 
 /**
  * Stores an operator's answer to the question of this number. Throws CONFLICT if it is not asked any more, and BAD_REQUEST if it

@@ -7,7 +7,7 @@ import {
   countOpenDeliveries,
   type TargetCounts,
 } from '../../repositories/flows/delivery-reports.ts'
-import { listFlowErrors } from '../../repositories/flows/flow-errors.ts'
+import { type FlowErrorFilter, listFlowErrors } from '../../repositories/flows/flow-errors.ts'
 import { countItemsByFlow } from '../../repositories/flows/flow-items.ts'
 import { readSwitches, type SwitchState } from '../../repositories/flows/flow-pauses-and-limits.ts'
 import {
@@ -22,11 +22,7 @@ import {
   listFlowStates,
   listProgress,
 } from '../../repositories/flows/flow-state.ts'
-import type { OpenFlow } from '../engine/flow-engine.ts'
-import { plannedAfter } from '../engine/poll-schedule.ts'
-import { findLostAccesses, ofSource } from '../oauth/lost-access.ts'
 import type {
-  ControlService,
   ErrorRecord,
   FileWait,
   FlowCard,
@@ -34,8 +30,11 @@ import type {
   FlowStatus,
   OpenCounts,
   QueueStatistics,
-} from './control-service-types.ts'
-import { withOpen } from './destination-reports.ts'
+} from '../api/control-types.ts'
+import { withOpen } from '../deliver/destination-reports.ts'
+import type { OpenFlow } from '../engine/flow-engine.ts'
+import { plannedAfter } from '../engine/poll-schedule.ts'
+import { findLostAccesses, ofSource } from '../oauth/lost-access.ts'
 import { openQuestion } from './question-view.ts'
 import { readSending, waitingSince } from './sending.ts'
 
@@ -64,35 +63,39 @@ const noSwitches: SwitchState = {
 const nothingOpen: OpenCounts = { waiting: 0, delayed: 0, failed: 0, oldestWaitingAt: null }
 
 /** What the control API reads about the open flows. */
-export function createFlowReports(
-  deps: ReportDeps,
-): Pick<
-  ControlService,
-  'status' | 'metrics' | 'stats' | 'errors' | 'cards' | 'observed' | 'withoutDefinition'
-> & { openTargets(): Promise<TargetCounts[]> } {
-  const { db } = deps.database
+export class FlowReports {
+  readonly #deps: ReportDeps
+  readonly #db: Database['db']
+  readonly #itemCounts
+  readonly #openCounts
+  readonly #doneCount
 
-  const itemCounts = createCachedCount(async () => {
-    const value = await countItemsByFlow(db)
-    return { value, rows: [...value.values()].reduce((sum, count) => sum + count, 0) }
-  })
-  const openCounts = createCachedCount(async () => {
-    const value = await countOpenDeliveries(deps.database, deps.now())
-    return {
-      value,
-      rows: value.reduce((sum, one) => sum + one.waiting + one.delayed + one.failed, 0),
-    }
-  })
-  const doneCount = createCachedCount(async () => {
-    const value = await countDone(db)
-    return { value, rows: value }
-  })
+  constructor(deps: ReportDeps) {
+    const { db } = deps.database
+    this.#deps = deps
+    this.#db = db
+    this.#itemCounts = createCachedCount(async () => {
+      const value = await countItemsByFlow(db)
+      return { value, rows: [...value.values()].reduce((sum, count) => sum + count, 0) }
+    })
+    this.#openCounts = createCachedCount(async () => {
+      const value = await countOpenDeliveries(deps.database, deps.now())
+      return {
+        value,
+        rows: value.reduce((sum, one) => sum + one.waiting + one.delayed + one.failed, 0),
+      }
+    })
+    this.#doneCount = createCachedCount(async () => {
+      const value = await countDone(db)
+      return { value, rows: value }
+    })
+  }
 
-  const status = async () => {
-    const flows = deps.flows()
-    const switches = await readSwitches(db, [...flows.keys()])
-    const since = new Date(deps.now().getTime() - freshMs)
-    const progress = await listProgress(db)
+  async status() {
+    const flows = this.#deps.flows()
+    const switches = await readSwitches(this.#db, [...flows.keys()])
+    const since = new Date(this.#deps.now().getTime() - freshMs)
+    const progress = await listProgress(this.#db)
     const elsewhere = new Set(
       progress.filter((one) => one.updated_at > since).map(({ flow }) => flow),
     )
@@ -107,16 +110,16 @@ export function createFlowReports(
     )
   }
 
-  const metrics = async () => {
-    const figures = new Map((await readPollFigures(db)).map((one) => [one.flow, one]))
-    const totals = new Map((await listTotals(db)).map((one) => [one.flow, one]))
-    const sending = await readSending(db, deps.now())
+  async metrics() {
+    const figures = new Map((await readPollFigures(this.#db)).map((one) => [one.flow, one]))
+    const totals = new Map((await listTotals(this.#db)).map((one) => [one.flow, one]))
+    const sending = await readSending(this.#db, this.#deps.now())
     const open = new Map(
-      (await openCounts()).map((one) => [`${one.flow}\n${one.destination}`, one]),
+      (await this.#openCounts()).map((one) => [`${one.flow}\n${one.destination}`, one]),
     )
-    const states = new Map((await listFlowStates(db)).map((one) => [one.flow, one]))
+    const states = new Map((await listFlowStates(this.#db)).map((one) => [one.flow, one]))
     return new Map(
-      [...deps.flows()].map(([name, { loaded }]): [string, FlowMetrics] => {
+      [...this.#deps.flows()].map(([name, { loaded }]): [string, FlowMetrics] => {
         const { window } = loaded.flow
         const lastPollAt = states.get(name)?.last_poll_at
         const planned = lastPollAt && plannedAfter(loaded.flow, lastPollAt)
@@ -135,7 +138,7 @@ export function createFlowReports(
             p95Duration: one?.p95DurationMs ?? 0,
             totalRuns: total?.runs ?? 0,
             totalErrors: total?.poll_errors ?? 0,
-            pollDueSince: planned ? dueSince(window, planned, deps.now()) : null,
+            pollDueSince: planned ? dueSince(window, planned, this.#deps.now()) : null,
             destinations,
           },
         ]
@@ -143,10 +146,10 @@ export function createFlowReports(
     )
   }
 
-  const stats = async (): Promise<QueueStatistics> => {
-    const open = await openCounts()
-    const totals = await listTotals(db)
-    const active = await deps.countActive()
+  async stats(): Promise<QueueStatistics> {
+    const open = await this.#openCounts()
+    const totals = await listTotals(this.#db)
+    const active = await this.#deps.countActive()
     const sum = (count: (target: TargetCounts) => number) =>
       open.reduce((total, target) => total + count(target), 0)
     return {
@@ -154,7 +157,7 @@ export function createFlowReports(
         // Deliveries that are being sent are among the due rows.
         waiting: Math.max(0, sum((target) => target.waiting) - active),
         active,
-        completed: await doneCount(),
+        completed: await this.#doneCount(),
         failed: sum((target) => target.failed),
         delayed: sum((target) => target.delayed),
       },
@@ -163,44 +166,45 @@ export function createFlowReports(
     }
   }
 
-  const errors: ControlService['errors'] = async (filter) =>
-    (await listFlowErrors(db, filter)).map(
+  async errors(filter: FlowErrorFilter): Promise<ErrorRecord[]> {
+    return (await listFlowErrors(this.#db, filter)).map(
       ({ flow: entity, at: timestamp, ...row }): ErrorRecord => ({ ...row, entity, timestamp }),
     )
+  }
 
   /** Since the start of the day in each flow's time zone. */
-  const changesToday = async () => {
+  async #changesToday() {
     const sums = new Map<string, Map<string, number>>()
-    for (const [, { loaded }] of deps.flows()) {
+    for (const [, { loaded }] of this.#deps.flows()) {
       const timezone = timezoneOf(loaded.flow)
       if (sums.has(timezone)) continue
-      sums.set(timezone, await sumChangesSince(db, startOfDay(timezone, deps.now())))
+      sums.set(timezone, await sumChangesSince(this.#db, startOfDay(timezone, this.#deps.now())))
     }
     return (flow: Flow) => sums.get(timezoneOf(flow))?.get(flow.name) ?? 0
   }
 
-  const cards = async () => {
-    const loaded = [...deps.flows().values()].map((one) => one.loaded)
+  async cards() {
+    const loaded = [...this.#deps.flows().values()].map((one) => one.loaded)
     const facts: CardFacts = {
-      status: await status(),
-      states: new Map((await listFlowStates(db)).map((one) => [one.flow, one])),
+      status: await this.status(),
+      states: new Map((await listFlowStates(this.#db)).map((one) => [one.flow, one])),
       polls: await readLatestPolls(
-        db,
+        this.#db,
         loaded.map(({ flow }) => flow.name),
         sparkPoints,
       ),
-      progress: new Map((await listProgress(db)).map((one) => [one.flow, one])),
-      open: Map.groupBy(await openCounts(), ({ flow }) => flow),
-      items: await itemCounts(),
-      changesToday: await changesToday(),
-      sending: await readSending(db, deps.now()),
+      progress: new Map((await listProgress(this.#db)).map((one) => [one.flow, one])),
+      open: Map.groupBy(await this.#openCounts(), ({ flow }) => flow),
+      items: await this.#itemCounts(),
+      changesToday: await this.#changesToday(),
+      sending: await readSending(this.#db, this.#deps.now()),
     }
-    return [...deps.flows().values()].map((one) => cardOf(one, facts))
+    return [...this.#deps.flows().values()].map((one) => cardOf(one, facts))
   }
 
-  const withoutDefinition = async () => {
-    const flows = deps.flows()
-    const byFlow = Map.groupBy(await openCounts(), ({ flow }) => flow)
+  async withoutDefinition() {
+    const flows = this.#deps.flows()
+    const byFlow = Map.groupBy(await this.#openCounts(), ({ flow }) => flow)
     return [...byFlow]
       .filter(([name]) => !flows.has(name))
       .map(([name, targets]) => ({
@@ -212,16 +216,16 @@ export function createFlowReports(
       }))
   }
 
-  const observed = async (): Promise<FlowSeen[]> => {
-    const opened = [...deps.flows().values()]
+  async observed(): Promise<FlowSeen[]> {
+    const opened = [...this.#deps.flows().values()]
     const flows = opened.map(({ loaded }) => loaded.flow)
     const names = flows.map(({ name }) => name)
-    const statuses = await status()
-    const states = new Map((await listFlowStates(db)).map((one) => [one.flow, one]))
-    const polls = await readLatestPolls(db, names, 1)
-    const open = Map.groupBy(await openCounts(), ({ flow }) => flow)
-    const sending = await readSending(db, deps.now())
-    const lostAccess = await findLostAccesses(db, flows)
+    const statuses = await this.status()
+    const states = new Map((await listFlowStates(this.#db)).map((one) => [one.flow, one]))
+    const polls = await readLatestPolls(this.#db, names, 1)
+    const open = Map.groupBy(await this.#openCounts(), ({ flow }) => flow)
+    const sending = await readSending(this.#db, this.#deps.now())
+    const lostAccess = await findLostAccesses(this.#db, flows)
     return opened.map(({ loaded: { flow }, runtime }) => {
       const { name, pollIntervalMs, window } = flow
       const { paused, pausedAt, runLimit, runCount, polling } = statuses.get(name) ?? {
@@ -241,7 +245,7 @@ export function createFlowReports(
         isPolling: polling,
         askedAt: (state && openQuestion(runtime, state)?.askedAt) ?? null,
         accessLost: lostAccess(name, ofSource),
-        dueSince: planned && dueSince(window, planned, deps.now()),
+        dueSince: planned && dueSince(window, planned, this.#deps.now()),
         lastPollAt,
         lastSuccessAt: state?.last_success_at ?? null,
         lastError: state?.waiting_why ? null : (polls.get(name)?.error ?? null),
@@ -262,12 +266,10 @@ export function createFlowReports(
   }
 
   /** Pending deliveries of the defined flows, by destination. */
-  const openTargets = async () => {
-    const flows = deps.flows()
-    return (await openCounts()).filter(({ flow }) => flows.has(flow))
+  async openTargets() {
+    const flows = this.#deps.flows()
+    return (await this.#openCounts()).filter(({ flow }) => flows.has(flow))
   }
-
-  return { status, metrics, stats, errors, cards, observed, withoutDefinition, openTargets }
 }
 
 type CardFacts = {

@@ -1,4 +1,5 @@
 import type { Db } from '../../db/database.ts'
+import { yieldToEventLoop } from '../../jobs/yield-to-event-loop.ts'
 import { listNamesakes } from '../../repositories/flows/claims.ts'
 import {
   type ItemDelivery,
@@ -12,10 +13,9 @@ import {
   listItemHistory,
 } from '../../repositories/flows/item-versions.ts'
 import { listRemembered } from '../../repositories/flows/remembered-values.ts'
+import type { FoundItem, ItemDestination, ItemHistory, ItemView } from '../api/control-types.ts'
+import { missingType, type NamedDestination, withMissing } from '../deliver/destination-reports.ts'
 import { compareVersions } from '../item/differences.ts'
-import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
-import type { FoundItem, ItemDestination, ItemHistory, ItemView } from './control-service-types.ts'
-import { missingType, type NamedDestination, withMissing } from './destination-reports.ts'
 
 /** The state of one item: its latest content at the source, and its deliveries at each destination of the flow. */
 export async function reportItem(

@@ -1,8 +1,8 @@
 import type { Db } from '../../db/database.ts'
 import { listOpenDeliveries } from '../../repositories/flows/delivery-reports.ts'
+import type { WaitingDelivery, WaitingView } from '../api/control-types.ts'
 import type { Flow } from '../definition/schema.ts'
-import type { ControlService, WaitingDelivery } from './control-service-types.ts'
-import { withMissing } from './destination-reports.ts'
+import { withMissing } from '../deliver/destination-reports.ts'
 import { readSending } from './sending.ts'
 
 /** The waiting deliveries of all destinations of a flow, the oldest first, and the state of each destination. */
@@ -10,7 +10,7 @@ export async function listWaiting(
   { db, now }: { db: Db; now: () => Date },
   flow: Pick<Flow, 'name' | 'destinations'>,
   limit: number,
-): ReturnType<ControlService['waiting']> {
+): Promise<WaitingView> {
   const found: WaitingDelivery[] = []
   const destinations = await withMissing(db, flow)
   for (const { name: destination } of destinations) {

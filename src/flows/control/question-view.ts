@@ -4,9 +4,9 @@ import { type FlowStateRow, requireFlowState } from '../../repositories/flows/fl
 import { findContents } from '../../repositories/flows/item-versions.ts'
 import { listMissed } from '../../repositories/flows/missing-items.ts'
 import { type Reason, sentenceOf } from '../../texts/reason.ts'
-import type { FlowRuntime } from '../flow-runtime.ts'
+import type { FlowCard, QuestionView } from '../api/control-types.ts'
+import type { FlowRuntime } from '../item/flow-runtime.ts'
 import { questionState } from '../poll/poll-plan.ts'
-import type { FlowCard, QuestionView } from './control-service-types.ts'
 
 const itemsShown = 100
 

@@ -12,8 +12,8 @@ import {
   type StopScope,
 } from '../../repositories/flows/send-stops.ts'
 import { type Reason, sentenceOf } from '../../texts/reason.ts'
-import type { Sending } from './control-service-types.ts'
-import { recordAction, type SwitchDeps } from './pauses-and-limits.ts'
+import type { Sending } from '../api/control-types.ts'
+import { recordAction, type SwitchDeps } from '../poll/pauses-and-limits.ts'
 
 type State = Omit<Sending, 'stop' | 'startedAt'>
 

@@ -4,11 +4,12 @@ import { confirmItem, lockItems, upsertHashes } from '../../repositories/flows/f
 import { findFlowState, hasPollBegunSince, nextRead } from '../../repositories/flows/flow-state.ts'
 import { controlError } from '../control-errors.ts'
 import { retryFailed } from '../deliver/retry-deliveries.ts'
-import type { FlowRuntime } from '../flow-runtime.ts'
+import type { FlowRuntime } from '../item/flow-runtime.ts'
 import { splitKey } from '../item/item.ts'
+import { createItemKeys } from '../item/key-set.ts'
 import { watchFields } from '../poll/missing-fields.ts'
+import type { PollDeps } from '../poll/poll-deps.ts'
 import { refuseUnknownDestinations } from '../poll/poll-plan.ts'
-import type { PollDeps } from '../poll/poll-writer.ts'
 import { type PassWriter, runPass } from '../poll/read-and-compare.ts'
 import { type Item, type Source, SourceError } from '../types.ts'
 
@@ -68,6 +69,7 @@ async function readAndStore(deps: PollDeps, runtime: FlowRuntime, one: One): Pro
     const pass = {
       ...{ since: null, from: null, startedAt: deps.now(), signal },
       fields: watchFields(runtime, { record_fields: null, record_fields_form: null }),
+      keys: createItemKeys(),
     }
     const writer = createItemWriter(deps, runtime, trx, one)
     await runPass({ ...runtime, source, cursor: undefined }, pass, writer)

@@ -185,11 +185,8 @@ const dbf = () =>
 /** A file whose last line has no end is accepted after this time without a change. */
 export const unendedAfterMs = 15 * 60_000
 
-/** Keys of file sources, local or on a server. */
-export const fileShape = () => ({
-  format: z
-    .enum(['csv', 'json', 'ndjson', 'fixed', 'xlsx', 'dbf'])
-    .meta({ description: '`csv`, `json`, `ndjson`, `fixed`, `xlsx` or `dbf`', examples: ['csv'] }),
+/** Keys that belong to one format each. */
+const keysOfFormats = () => ({
   csv: csv()
     .optional()
     .meta({
@@ -217,6 +214,14 @@ export const fileShape = () => ({
         'for format dbf, dBase III to Visual FoxPro. Logicals are true, false or null; `I`, `Y`, `T`, `B` and nulls of Visual FoxPro work too',
       examples: [{ skip: ['MEMO'] }],
     }),
+})
+
+/** Keys of file sources, local or on a server. */
+export const fileShape = () => ({
+  format: z
+    .enum(['csv', 'json', 'ndjson', 'fixed', 'xlsx', 'dbf'])
+    .meta({ description: '`csv`, `json`, `ndjson`, `fixed`, `xlsx` or `dbf`', examples: ['csv'] }),
+  ...keysOfFormats(),
   items: path()
     .optional()
     .meta({

@@ -24,7 +24,7 @@ export function firstFindings(findings: readonly PlacedFinding[]): PlacedFinding
 }
 
 /** For example `destinations[1].request.url`; empty for the whole file. */
-export function keyText(path: Path): string {
+export function pathText(path: Path): string {
   return path
     .map((step, index) => {
       if (typeof step === 'number') return `[${step}]`

@@ -2,7 +2,7 @@ import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { isIn } from '../../files/fence.ts'
 import { readGuardedFile } from '../../files/read-regular-file.ts'
-import { namesMatching } from '../sources/file-store.ts'
+import { namesMatching } from './file-pattern.ts'
 
 /** The references and settings that a flow file needs. They are passed in, so that loading a flow reads nothing else. */
 export type FlowContext = {

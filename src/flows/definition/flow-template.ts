@@ -5,13 +5,14 @@ const folder = new URL('../../../templates/', import.meta.url)
 
 /** The sources of a new flow. */
 export const templateSources = ['csv-drop', 'sql-table'] as const
-/** Templates of `flows:new`: a shop as the destination, or a source whose items go into a table. */
+/** Templates of `flows:new`: a shop or an API of one's own as the destination, or a source whose items go into a table. */
 export const templateNames = [
   'tiendanube',
   'woocommerce',
   'mercadolibre',
   'mercadolibre-warehouses',
   'shopify',
+  'own-api',
   'sql-table',
   'csv-drop',
 ] as const

@@ -3,20 +3,20 @@ import { z } from 'zod'
 import type { Secret } from '../../domain/flow-secret.ts'
 import { isRecord } from '../../domain/json.ts'
 import { GuardedFileError, readGuardedFile } from '../../files/read-regular-file.ts'
-import type { FlowProblemView } from '../control/control-service-types.ts'
+import type { FlowProblemView } from '../api/control-types.ts'
 import { hasDots } from '../net/path-segments.ts'
 import { checkDatabase, databaseUrl, headers, httpUrl, sourceDriver } from './addresses.ts'
 import { alertChannel } from './alert-schema.ts'
-import { signing } from './destination-schema.ts'
 import { firstFindings, type PathFinding } from './findings.ts'
 import { type FlowContext, isOwnPlace } from './flow-context.ts'
+import { signing } from './http-destination-schema.ts'
 import { grantFindings, oauth } from './oauth-schema.ts'
 import { problemOf } from './problem-view.ts'
 import { portsOfSchemes } from './reach.ts'
 import { schemaFindings } from './schema-findings.ts'
 import { checkSftpAccess, sftpAccess } from './sftp-source-schema.ts'
 import { findingMessage, report, secretText } from './value-schemas.ts'
-import { maxFlowFileBytes, parseYamlFile, placed } from './yaml-file.ts'
+import { maxFlowFileBytes, parseYamlFile, placeFinding } from './yaml-file.ts'
 
 export const connectionTypes = [
   'sql',
@@ -159,8 +159,8 @@ export function loadConnections(context: FlowContext): Connections {
     const one = unusable.has(name) ? undefined : connectionSchema(context).safeParse(given).data
     if (one && isRecord(given)) byName.set(name, connectionOf(name, given, one))
   }
-  const problems = firstFindings(findings.map((finding) => placed(finding, yaml))).map((finding) =>
-    problemOf(file, finding),
+  const problems = firstFindings(findings.map((finding) => placeFinding(finding, yaml))).map(
+    (finding) => problemOf(file, finding),
   )
   return { byName, unusable, problems }
 }

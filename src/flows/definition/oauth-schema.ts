@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { OAuthSettings } from '../oauth/access-tokens.ts'
 import { httpUrl } from './addresses.ts'
 import type { Path, PathFinding } from './findings.ts'
 import type { FlowContext } from './flow-context.ts'
@@ -51,8 +50,14 @@ export const oauth = (context: FlowContext) =>
     })
     .optional()
 
+/** The access of an HTTP source or destination by OAuth 2. */
+export type OAuthDefinition = NonNullable<z.output<ReturnType<typeof oauth>>>
+
 /** The first refresh token is required for the grant `refresh_token` and forbidden for others. `under` is the path of `auth`. */
-export function grantFindings(auth: OAuthSettings | undefined, under: Path): PathFinding[] {
+export function grantFindings(
+  auth: Pick<OAuthDefinition, 'grant' | 'refreshToken'> | undefined,
+  under: Path,
+): PathFinding[] {
   if (!auth) return []
   const { grant, refreshToken } = auth
   const path = [...under, 'auth']

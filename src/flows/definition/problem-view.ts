@@ -1,6 +1,6 @@
 import type { Language } from '../../texts/language.ts'
 import { hintOf, type Reason, ReasonError, sentenceOf } from '../../texts/reason.ts'
-import type { FlowProblemView } from '../control/control-service-types.ts'
+import type { FlowProblemView } from '../api/control-types.ts'
 import type { PlacedFinding } from './findings.ts'
 
 /** A problem for display, with its English sentences. */

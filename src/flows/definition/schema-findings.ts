@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Reason } from '../../texts/reason.ts'
 import { nearestWord } from './did-you-mean.ts'
-import { keyText, type Path, type PathFinding } from './findings.ts'
+import { type Path, type PathFinding, pathText } from './findings.ts'
 import { flowJsonSchema, type JsonSchema, schemasAt, valueAt } from './json-schema.ts'
 import type { Finding } from './secret-references.ts'
 import { findingIn } from './value-schemas.ts'
@@ -27,11 +27,11 @@ const maxUnknownKeys = 50
 export function schemaFindings(issues: readonly Issue[], file: unknown): PathFinding[] {
   const findings = issues.flatMap((issue) => findingsOf(issue, file, []))
   const misspelt = new Set(
-    findings.flatMap(({ path, meant }) => (meant ? [keyText([...path.slice(0, -1), meant])] : [])),
+    findings.flatMap(({ path, meant }) => (meant ? [pathText([...path.slice(0, -1), meant])] : [])),
   )
   // A misspelt key is the error; the finding that the correct key is missing is redundant.
   return findings
-    .filter(({ path, isMissing }) => !isMissing || !misspelt.has(keyText(path)))
+    .filter(({ path, isMissing }) => !isMissing || !misspelt.has(pathText(path)))
     .map(({ meant, isMissing, ...finding }) => finding)
 }
 
@@ -183,7 +183,7 @@ function unknownKey(key: string, path: Path, file: unknown): Wording {
   const meant = nearestWord(key, names)
   if (meant !== undefined) return { ...unknown({ meant }), meant }
   // Kinds of sources and destinations have different keys in the same place, so that place is no hint.
-  const at = keyText(path).replace(/\[\d+\]/g, '[]')
+  const at = pathText(path).replace(/\[\d+\]/g, '[]')
   const place = validPlaces.get(key)?.find((one) => one !== at)
   if (place !== undefined) {
     return unknown({ home: place === topOfFile ? { code: 'TOP_OF_FILE' } : place })

@@ -177,6 +177,30 @@ const contextOfParse: FlowContext = {
   },
 }
 
+/** When a flow is polled. */
+const times = () => ({
+  pollInterval: duration('1s', '24h').meta({
+    description: 'from the end of a poll to the next',
+    examples: ['1m'],
+  }),
+  schedule: schedule().meta({
+    description:
+      'times of the polls, instead of `pollInterval`. After downtime one poll makes up for all that were missed; a start alone polls nothing',
+    examples: [{ cron: '*/15 8-20 * * mon-sat', timeZone: 'America/Argentina/Buenos_Aires' }],
+  }),
+  window: window().meta({
+    description: 'the hours in which polls may begin; without it always',
+    examples: [
+      {
+        days: ['mon', 'fri'],
+        from: '07:00',
+        to: '22:00',
+        timezone: 'America/Argentina/Buenos_Aires',
+      },
+    ],
+  }),
+})
+
 function build(context: FlowContext) {
   return z
     .strictObject({
@@ -193,26 +217,7 @@ function build(context: FlowContext) {
           description: 'for the page of the operator',
           examples: ['Artículos y precios del ERP hacia la tienda web, y un listado en CSV'],
         }),
-      pollInterval: duration('1s', '24h').meta({
-        description: 'from the end of a poll to the next',
-        examples: ['1m'],
-      }),
-      schedule: schedule().meta({
-        description:
-          'times of the polls, instead of `pollInterval`. After downtime one poll makes up for all that were missed; a start alone polls nothing',
-        examples: [{ cron: '*/15 8-20 * * mon-sat', timeZone: 'America/Argentina/Buenos_Aires' }],
-      }),
-      window: window().meta({
-        description: 'the hours in which polls may begin; without it always',
-        examples: [
-          {
-            days: ['mon', 'fri'],
-            from: '07:00',
-            to: '22:00',
-            timezone: 'America/Argentina/Buenos_Aires',
-          },
-        ],
-      }),
+      ...times(),
       startPaused: z
         .boolean()
         .prefault(false)

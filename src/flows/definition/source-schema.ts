@@ -10,7 +10,7 @@ import { groupBy, limits, path } from './source-fields.ts'
 import {
   column,
   duration,
-  exactNumber,
+  exactNumberSchema,
   findingMessage,
   jsonata,
   secretText,
@@ -28,7 +28,7 @@ const cursor = () =>
       }),
       initial: z
         .union(
-          [z.string().min(1).max(256), exactNumber()],
+          [z.string().min(1).max(256), exactNumberSchema()],
           findingMessage({ code: 'MUST_BE_TEXT_OR_NUMBER' }),
         )
         .transform(String)
@@ -140,7 +140,7 @@ const parameters = (context: FlowContext) =>
         .regex(/^[A-Za-z_][A-Za-z0-9_]{0,62}$/, findingMessage({ code: 'MUST_BE_WORD' }))
         .regex(/^(?!(?:cursor|pk|key_\w+)$)/, findingMessage({ code: 'NAME_OF_SERVICE' })),
       z.union(
-        [secretText(context), exactNumber().transform(literal), z.boolean()],
+        [secretText(context), exactNumberSchema().transform(literal), z.boolean()],
         findingMessage({ code: 'MUST_BE_SCALAR' }),
       ),
     )

@@ -50,117 +50,156 @@ const requestsOfDestination: readonly Path[] = [
  * Replaces `connection: name` in the source, the destinations and the alerts by the address and credentials of the
  * administrator's connection, and `path` by an address or file below it. Everything else stays as written.
  */
-export function useConnections(file: unknown, { byName, unusable }: Connections): ConnectedFile {
-  const findings: PathFinding[] = []
-  const made = new Map<string, Path>()
-  const privateHosts = new Set<string>()
-  const folders: Record<string, string> = {}
-  const connections: Record<string, string> = {}
-  const report = (path: Path, why: PathFinding['why'], isKey = false) => {
-    findings.push({ path, why, ...(isKey && { isKey }) })
+export function useConnections(file: unknown, known: Connections): ConnectedFile {
+  return new ConnectionReplacer(known).replace(file)
+}
+
+class ConnectionReplacer {
+  readonly #known: Connections
+  readonly #findings: PathFinding[] = []
+  readonly #made = new Map<string, Path>()
+  readonly #privateHosts = new Set<string>()
+  readonly #folders: Record<string, string> = {}
+  readonly #connections: Record<string, string> = {}
+
+  constructor(known: Connections) {
+    this.#known = known
   }
 
-  const find = (
-    part: Group,
-    at: Path,
-    types: readonly ConnectionType[],
-  ): Connection | undefined => {
+  replace(file: unknown): ConnectedFile {
+    const value = isRecord(file)
+      ? {
+          ...file,
+          ...('source' in file && { source: this.#connectPart(file.source, ['source'], 'source') }),
+          ...(Array.isArray(file.destinations) && {
+            destinations: file.destinations.map((one: unknown, index) =>
+              this.#connectPart(
+                one,
+                ['destinations', index],
+                String(isRecord(one) ? one.name : index),
+              ),
+            ),
+          }),
+          ...replacedAlerts(file, (channel, at) => this.#connectAlert(channel, at)),
+        }
+      : file
+    return {
+      value,
+      findings: this.#findings,
+      reach: {
+        ...emptyReach,
+        privateHosts: [...this.#privateHosts].sort(),
+        folders: this.#folders,
+        connections: this.#connections,
+      },
+      writtenAt: (path) => {
+        for (let length = path.length; length > 0; length -= 1) {
+          const from = this.#made.get(pathKey(path.slice(0, length)))
+          if (from) return from
+        }
+        return path
+      },
+    }
+  }
+
+  #report(path: Path, why: PathFinding['why'], isKey = false) {
+    this.#findings.push({ path, why, ...(isKey && { isKey }) })
+  }
+
+  #find(part: Group, at: Path, types: readonly ConnectionType[]): Connection | undefined {
     const path = [...at, 'connection']
     const { connection: name } = part
     if (typeof name !== 'string') {
-      report(path, { code: 'MUST_BE_FLOW_NAME' })
+      this.#report(path, { code: 'MUST_BE_FLOW_NAME' })
       return undefined
     }
-    const known = byName.get(name)
+    const known = this.#known.byName.get(name)
     if (known && types.includes(known.type)) {
-      for (const host of known.privateHosts) privateHosts.add(host)
+      for (const host of known.privateHosts) this.#privateHosts.add(host)
       return known
     }
     if (known) {
       const data = { name, type: known.type, needed: types.join(', ') }
-      report(path, { code: 'CONNECTION_OF_OTHER_TYPE', data })
-    } else if (unusable.has(name)) report(path, { code: 'CONNECTION_UNUSABLE', data: { name } })
+      this.#report(path, { code: 'CONNECTION_OF_OTHER_TYPE', data })
+    } else if (this.#known.unusable.has(name))
+      this.#report(path, { code: 'CONNECTION_UNUSABLE', data: { name } })
     else {
-      const meant = nearestWord(name, [...byName.keys()])
-      report(path, { code: 'CONNECTION_UNKNOWN', data: { name, meant } })
+      const meant = nearestWord(name, [...this.#known.byName.keys()])
+      this.#report(path, { code: 'CONNECTION_UNKNOWN', data: { name, meant } })
     }
     return undefined
   }
 
   /** The part with the connection's keys in place of its own. */
-  const connect = (part: Group, at: Path, { name, type, written }: Connection): Group => {
+  #connect(part: Group, at: Path, { name, type, written }: Connection): Group {
     const { connection, ...rest } = part
     for (const key of keysOf[type]) {
       if (!(key in rest)) continue
-      report([...at, key], { code: 'KEY_OF_CONNECTION', data: { name } }, true)
+      this.#report([...at, key], { code: 'KEY_OF_CONNECTION', data: { name } }, true)
     }
     const given = Object.fromEntries(keysOf[type].map((key) => [key, written[key]]))
     const present = Object.entries(given).filter(([, value]) => value !== undefined)
-    for (const [key] of present) made.set(pathKey([...at, key]), [...at, 'connection'])
+    for (const [key] of present) this.#made.set(pathKey([...at, key]), [...at, 'connection'])
     return { ...rest, ...Object.fromEntries(present) }
   }
 
-  const headersWith = (given: unknown, at: Path, { name, written }: Connection): unknown => {
+  #headersWith(given: unknown, at: Path, { name, written }: Connection): unknown {
     const own = isRecord(written.headers) ? written.headers : {}
     if (given !== undefined && !isRecord(given)) return given
     const taken = new Set([...Object.keys(own).map((header) => header.toLowerCase()), 'host'])
     for (const header of Object.keys(given ?? {})) {
       if (!taken.has(header.toLowerCase())) continue
-      report([...at, 'headers', header], { code: 'KEY_OF_CONNECTION', data: { name } }, true)
+      this.#report([...at, 'headers', header], { code: 'KEY_OF_CONNECTION', data: { name } }, true)
     }
     return { ...given, ...own }
   }
 
   /** A request below the base address. */
-  const requestBelow = (
-    request: unknown,
-    at: Path,
-    connection: Connection,
-    plain = false,
-  ): unknown => {
+  #requestBelow(request: unknown, at: Path, connection: Connection, plain = false): unknown {
     if (!isRecord(request)) return request
     const { path = '', ...rest } = request
     if ('url' in rest) {
-      report([...at, 'url'], { code: 'KEY_OF_CONNECTION', data: { name: connection.name } }, true)
+      this.#report(
+        [...at, 'url'],
+        { code: 'KEY_OF_CONNECTION', data: { name: connection.name } },
+        true,
+      )
     }
-    made.set(pathKey([...at, 'url']), [...at, 'path'])
+    this.#made.set(pathKey([...at, 'url']), [...at, 'path'])
     if (typeof path !== 'string' || !isBelow(path)) {
-      report([...at, 'path'], { code: 'PATH_NOT_BELOW', data: { placeholder: '{pk}' } })
+      this.#report([...at, 'path'], { code: 'PATH_NOT_BELOW', data: { placeholder: '{pk}' } })
       return rest
     }
     const url = `${String(connection.written.url).replace(/\/+$/, '')}${path}`
-    return { ...rest, url, ...(!plain && { headers: headersWith(rest.headers, at, connection) }) }
+    return {
+      ...rest,
+      url,
+      ...(!plain && { headers: this.#headersWith(rest.headers, at, connection) }),
+    }
   }
 
-  const replaceAt = (part: unknown, path: Path, change: (value: unknown) => unknown): unknown => {
-    const [step, ...rest] = path
-    if (step === undefined) return change(part)
-    if (!isRecord(part) || part[step] === undefined) return part
-    return { ...part, [step]: replaceAt(part[step], rest, change) }
-  }
-
-  const httpPart = (part: Group, at: Path, connection: Connection, isSource: boolean): unknown => {
-    const { url: _, sign, ...connected } = connect(part, at, connection)
+  #httpPart(part: Group, at: Path, connection: Connection, isSource: boolean): unknown {
+    const { url: _, sign, ...connected } = this.#connect(part, at, connection)
     // Only deliveries are signed. The read of one item uses the headers of the source.
     let whole: unknown = isSource
-      ? requestBelow(connected, at, connection)
+      ? this.#requestBelow(connected, at, connection)
       : { ...connected, ...(sign !== undefined && { sign }) }
     for (const path of isSource ? requestsOfSource : requestsOfDestination) {
       whole = replaceAt(whole, path, (request) =>
-        requestBelow(request, [...at, ...path], connection, isSource),
+        this.#requestBelow(request, [...at, ...path], connection, isSource),
       )
     }
     return replaceAt(whole, ['find'], (find) =>
       Array.isArray(find)
-        ? find.map((one, index) => requestBelow(one, [...at, 'find', index], connection))
-        : requestBelow(find, [...at, 'find'], connection),
+        ? find.map((one, index) => this.#requestBelow(one, [...at, 'find', index], connection))
+        : this.#requestBelow(find, [...at, 'find'], connection),
     )
   }
 
-  const filePart = (part: Group, at: Path, connection: Connection, key: string): unknown => {
+  #filePart(part: Group, at: Path, connection: Connection, key: string): unknown {
     const { connection: _, ...rest } = part
     if (typeof rest.path !== 'string' || !isBelowFolder(rest.path)) {
-      report([...at, 'path'], { code: 'FILE_NOT_BELOW' })
+      this.#report([...at, 'path'], { code: 'FILE_NOT_BELOW' })
       return rest
     }
     if (connection.type !== 'folder') {
@@ -168,67 +207,55 @@ export function useConnections(file: unknown, { byName, unusable }: Connections)
       return { ...rest, path: `${base}/${rest.path}` }
     }
     const folder = resolve(connection.place)
-    folders[key] = folder
+    this.#folders[key] = folder
     return { ...rest, path: join(folder, rest.path) }
   }
 
-  const connectPart = (part: unknown, at: Path, key: string): unknown => {
+  #connectPart(part: unknown, at: Path, key: string): unknown {
     if (!isRecord(part) || part.connection === undefined) return part
     const needed = typeOfPart[String(part.type)]
     if (needed === undefined) {
-      report(
+      this.#report(
         [...at, 'connection'],
         { code: 'CONNECTION_NOT_USED', data: { type: String(part.type) } },
         true,
       )
       return part
     }
-    const connection = find(part, at, [needed])
+    const connection = this.#find(part, at, [needed])
     if (!connection) return part
-    connections[key] = connection.name
+    this.#connections[key] = connection.name
     switch (needed) {
       case 'http':
-        return httpPart(part, at, connection, at[0] === 'source')
+        return this.#httpPart(part, at, connection, at[0] === 'source')
       case 'folder':
-        return filePart(part, at, connection, key)
+        return this.#filePart(part, at, connection, key)
       case 'sftp':
-        return connect(filePart({ ...part }, at, connection, key) as Group, at, connection)
+        return this.#connect(
+          this.#filePart({ ...part }, at, connection, key) as Group,
+          at,
+          connection,
+        )
       default:
-        return connect(part, at, connection)
+        return this.#connect(part, at, connection)
     }
   }
 
-  const connectAlert = (channel: unknown, at: Path): unknown => {
+  #connectAlert(channel: unknown, at: Path): unknown {
     if (!isRecord(channel) || channel.connection === undefined) return channel
-    if ('type' in channel) report([...at, 'type'], { code: 'TYPE_OF_CONNECTION' }, true)
-    const connection = find(channel, at, alertTypes)
-    return connection ? { ...connect(channel, at, connection), type: connection.type } : channel
+    if ('type' in channel) this.#report([...at, 'type'], { code: 'TYPE_OF_CONNECTION' }, true)
+    const connection = this.#find(channel, at, alertTypes)
+    return connection
+      ? { ...this.#connect(channel, at, connection), type: connection.type }
+      : channel
   }
+}
 
-  const value = isRecord(file)
-    ? {
-        ...file,
-        ...('source' in file && { source: connectPart(file.source, ['source'], 'source') }),
-        ...(Array.isArray(file.destinations) && {
-          destinations: file.destinations.map((one: unknown, index) =>
-            connectPart(one, ['destinations', index], String(isRecord(one) ? one.name : index)),
-          ),
-        }),
-        ...replacedAlerts(file, connectAlert),
-      }
-    : file
-  return {
-    value,
-    findings,
-    reach: { ...emptyReach, privateHosts: [...privateHosts].sort(), folders, connections },
-    writtenAt: (path) => {
-      for (let length = path.length; length > 0; length -= 1) {
-        const from = made.get(pathKey(path.slice(0, length)))
-        if (from) return from
-      }
-      return path
-    },
-  }
+function replaceAt(part: unknown, path: Path, change: (value: unknown) => unknown): unknown {
+  const [step, ...rest] = path
+  if (step === undefined) return change(part)
+  if (!isRecord(part) || part[step] === undefined) return part
+  return { ...part, [step]: replaceAt(part[step], rest, change) }
 }
 
 function replacedAlerts(

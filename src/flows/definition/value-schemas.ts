@@ -58,7 +58,7 @@ export function whole(min: number, max: number) {
 export const isExactNumber = (given: number) => Math.abs(given) <= Number.MAX_SAFE_INTEGER
 export const notExact: Reason = { code: 'NOT_EXACT' }
 
-export function exactNumber() {
+export function exactNumberSchema() {
   return z.number().superRefine((given, context) => {
     if (!isExactNumber(given)) report(context, notExact)
   })

@@ -11,16 +11,16 @@ import {
   parseDocument,
 } from 'yaml'
 import type { Reason } from '../../texts/reason.ts'
-import { keyText, type Path, type PathFinding, type PlacedFinding } from './findings.ts'
+import { type Path, type PathFinding, type PlacedFinding, pathText } from './findings.ts'
 import type { Finding } from './secret-references.ts'
 import { yamlFinding } from './yaml-errors.ts'
 
-export type Place = { line: number; column: number }
+export type FilePlace = { line: number; column: number }
 
 export type YamlFile = {
   value: unknown
   /** The position of a path's value, or of its key. For a missing key, its expected position. */
-  placeOf(path: Path, isKey?: boolean): Place
+  placeOf(path: Path, isKey?: boolean): FilePlace
 }
 
 /** Real files have some kilobytes. */
@@ -45,7 +45,7 @@ export function parseYamlFile(bytes: Uint8Array): YamlFile | { findings: PlacedF
   const lines = new LineCounter()
   const overflow = findTokenOverflow(text)
   if (overflow) return { findings: [overflow] }
-  const placeAt = (offset: number): Place => {
+  const placeAt = (offset: number): FilePlace => {
     const { line, col } = lines.linePos(offset)
     return { line: Math.max(line, 1), column: Math.max(col, 1) }
   }
@@ -70,7 +70,7 @@ export function parseYamlFile(bytes: Uint8Array): YamlFile | { findings: PlacedF
     const findings = checkStructure(document).map(({ offset, path, ...finding }) => ({
       ...finding,
       ...placeAt(offset),
-      key: keyText(path),
+      key: pathText(path),
     }))
     if (findings.length > 0) return { findings }
     return {
@@ -88,13 +88,16 @@ export function parseYamlFile(bytes: Uint8Array): YamlFile | { findings: PlacedF
 }
 
 /** A finding with its position in the file. */
-export function placed({ path, isKey, ...finding }: PathFinding, yaml: YamlFile): PlacedFinding {
-  return { ...finding, key: keyText(path), ...yaml.placeOf(path, isKey) }
+export function placeFinding(
+  { path, isKey, ...finding }: PathFinding,
+  yaml: YamlFile,
+): PlacedFinding {
+  return { ...finding, key: pathText(path), ...yaml.placeOf(path, isKey) }
 }
 
 const tooDeep: Finding = { why: { code: 'NESTED_TOO_DEEP', data: { most: maxDepth } } }
 
-function whole(finding: Finding, place: Place = { line: 1, column: 1 }): PlacedFinding {
+function whole(finding: Finding, place: FilePlace = { line: 1, column: 1 }): PlacedFinding {
   return { ...finding, ...place, key: '' }
 }
 
@@ -119,7 +122,7 @@ function textOf(bytes: Uint8Array): string | PlacedFinding {
 }
 
 /** The position of the first byte that is not UTF-8. */
-function placeOfBadByte(bytes: Uint8Array): Place {
+function placeOfBadByte(bytes: Uint8Array): FilePlace {
   const good = new TextDecoder('utf-8').decode(bytes).split('\ufffd', 1)[0] ?? ''
   const before = good.split('\n')
   return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 }

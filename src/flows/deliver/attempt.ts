@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Log } from '../../domain/log.ts'
 import type { SendPermit } from '../../outbound/outbound.ts'
 import { mayBeThere, type PendingDelivery } from '../../repositories/flows/deliveries.ts'
 import type { Reason } from '../../texts/reason.ts'
@@ -12,31 +13,32 @@ import type {
   ItemChange,
   Remembered,
 } from '../types.ts'
-import { type ClaimRule, formerIdentity } from './claim-rules.ts'
-import type { QueuedItem, QueueLog } from './delivery-worker.ts'
+import { formerIdentity } from './claim-rules.ts'
+import type { ClaimRule } from './claim-types.ts'
+import type { QueuedItem } from './delivery-worker.ts'
 import { bodyDigest, type ItemBody, isSkip, MappingError } from './item-body.ts'
 import {
   type Answers,
   type Attempted,
   again,
+  type DeliveryOutcome,
   failure,
-  judge,
-  type Outcome,
-  postponed,
+  judgeDelivery,
+  postponedOutcome,
   type Refusal,
   type RetryRules,
   reportOf,
   type Tried,
   traceOf,
 } from './retry-rules.ts'
-import type { Gate } from './sending-gate.ts'
+import type { SendingGate } from './sending-gate.ts'
 import type { UncountedAttempts } from './uncounted-attempts.ts'
 
 export type AttemptDeps = {
   now: () => Date
   /** From 0 to below 1. Spreads the pauses between attempts. */
   random: () => number
-  log: QueueLog
+  log: Log
   /**
    * How long an attempt may exceed its timeout, in milliseconds. The worker waits, because a second attempt could
    * overtake it. A store with many boxes takes minutes at the provider.
@@ -62,7 +64,7 @@ export type OpenDestination = {
   claims: ClaimRule | undefined
   /** Whether the flow deletes what items leave under former identities. */
   deletes: boolean
-  gate: Gate
+  gate: SendingGate
   batchLimits: BatchLimits
   uncounted: UncountedAttempts
 }
@@ -83,9 +85,9 @@ export async function attemptDelivery(
   queued: readonly QueuedItem<Waiting>[],
   signal: AbortSignal,
   permit: SendPermit,
-): Promise<readonly Outcome[]> {
+): Promise<readonly DeliveryOutcome[]> {
   const { definition, gate, batchLimits, body, claims, uncounted } = target
-  const outcomes = queued.map<Outcome>(() => ({ kind: 'nothing' }))
+  const outcomes = queued.map<DeliveryOutcome>(() => ({ kind: 'nothing' }))
   // One random value for all: items that fail together are retried together.
   const randomValue = deps.random()
   const rules = { random: () => randomValue, now: deps.now, retry: definition.retry }
@@ -110,7 +112,7 @@ export async function attemptDelivery(
   if (ready.length === 0) return outcomes
 
   const postponeAll = (delayMs: number) => {
-    for (const one of ready) outcomes[one.place] = postponed(one, { body, claims }, delayMs)
+    for (const one of ready) outcomes[one.place] = postponedOutcome(one, { body, claims }, delayMs)
     return outcomes
   }
   const mayStart = await permit()
@@ -137,7 +139,7 @@ export async function attemptDelivery(
     const answer = typeof answers === 'string' ? answers : (answers[index] ?? 'thrown')
     const { timeoutMs } = definition
     const by = { ...rules, timeoutMs, body, claims, uncounted, isProbe, broken }
-    const judged = judge(answer, one, by)
+    const judged = judgeDelivery(answer, one, by)
     const row = queued[one.place]?.row
     outcomes[one.place] = row ? withFormer(judged.outcome, row, target) : judged.outcome
     if (!judged.ofReceiver) uncounted.end(one.pk)
@@ -161,10 +163,10 @@ export async function attemptDelivery(
 
 /** The outcome with what it leaves under another identity. */
 function withFormer(
-  outcome: Outcome,
+  outcome: DeliveryOutcome,
   row: Waiting,
   { claims, deletes }: Pick<OpenDestination, 'claims' | 'deletes'>,
-): Outcome {
+): DeliveryOutcome {
   if (!claims || !deletes) return outcome
   if (outcome.kind === 'delivered') {
     return { ...outcome, former: formerIdentity(claims, row, outcome, true) }
@@ -177,7 +179,10 @@ function withFormer(
  * A short wait is cheaper than a round trip to the database. Other attempts may have started since the rows were
  * read.
  */
-async function beginSoon(gate: Gate, signal: AbortSignal): Promise<ReturnType<Gate['begin']>> {
+async function beginSoon(
+  gate: SendingGate,
+  signal: AbortSignal,
+): Promise<ReturnType<SendingGate['begin']>> {
   const until = performance.now() + longestWaitMs
   for (;;) {
     const begun = gate.begin()
@@ -188,7 +193,6 @@ async function beginSoon(gate: Gate, signal: AbortSignal): Promise<ReturnType<Ga
 }
 
 export const neverSent: Reason = { code: 'NEVER_SENT' }
-export const sameBody: Reason = { code: 'SAME_BODY' }
 
 type Rules = RetryRules & Pick<AttemptDeps, 'now'>
 
@@ -199,7 +203,7 @@ async function prepare(
   place: number,
   row: Waiting,
   mayStart: () => boolean,
-): Promise<Omit<Attempted, 'pk' | 'mayHaveArrived'> | { outcome: Outcome }> {
+): Promise<Omit<Attempted, 'pk' | 'mayHaveArrived'> | { outcome: DeliveryOutcome }> {
   const { pk, version, change_number: change, kind, hash, payload: item } = row
   if (item === null) throw new Error('a delivery that waits has no item')
   const attempt = row.attempts + 1
@@ -225,7 +229,7 @@ async function prepare(
   } catch (error) {
     if (!(error instanceof MappingError)) throw error
     const failed = failure(error.why, attempt)
-    const outcome: Outcome = error.outOfTime
+    const outcome: DeliveryOutcome = error.outOfTime
       ? again(rules, tried, failed)
       : { kind: 'final', ...tried, failure: failed }
     return { outcome }
@@ -277,6 +281,7 @@ export function jobOf(
   const { kind, item, body, attempt, remembered, mayStart, hash, change } = delivery
   const destination = definition.name
   const pk = itemKey(delivery.pk)
+  let key: string | undefined
   // Field by field, because a spread copy costs more than everything else here.
   return {
     pk,
@@ -294,7 +299,8 @@ export function jobOf(
     },
     get jobKey() {
       const { pk: record } = delivery
-      return jobKey({ flow: keyName, destination, identity, pk: record, change, kind, hash })
+      key ??= jobKey({ flow: keyName, destination, identity, pk: record, change, kind, hash })
+      return key
     },
   }
 }

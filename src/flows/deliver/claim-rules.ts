@@ -7,28 +7,9 @@ import { destinationIdentity } from '../definition/identity.ts'
 import { foldIdentity } from '../item/fold-identity.ts'
 import { formerKey } from '../item/item.ts'
 import { namesInAddress, usedIn, usesWholeBody } from '../mapping/named-values.ts'
-import type { DestinationDefinition, HttpDefinition, Remembered } from '../types.ts'
-import { failure, type Outcome, type Tried } from './retry-rules.ts'
-
-/**
- * The identity of an item at its destination. Undefined for a destination that does not show it: then nothing says whether two
- * items are the same thing there.
- */
-export type ClaimRule = {
-  /** A change of an item leaves its identity as it is. */
-  isFixed: boolean
-  /** Two items of the flow can have one identity, which is wrong: the last one that is sent counts there. */
-  canBeShared: boolean
-  claimOf(body: unknown, remembered: Remembered | undefined, pk: string): ItemClaim | undefined
-  /** The values of the body that name an item. Absent where these alone do not tell its identity, or must not be deleted. */
-  namesOf?(body: unknown): string[]
-}
-
-/**
- * What an item has at the destination under an identity that is not its present one: `pk` is the key of the record of it, `body`
- * what its delete needs.
- */
-export type FormerIdentity = { pk: string; body: KeptBody; claim: ItemClaim }
+import type { DestinationDefinition, HttpDefinition } from '../types.ts'
+import type { ClaimRule, FormerIdentity } from './claim-types.ts'
+import { type DeliveryOutcome, failure, type Tried } from './retry-rules.ts'
 
 type Stored = Pick<PendingDelivery, 'pk' | 'claim_exact' | 'delivered_body'>
 
@@ -112,7 +93,11 @@ const claimedMs = 60_000
  * other flow will delete it, else it waits until that flow misses it. Where only the receiver can tell whether they are the
  * same, it fails, so that a person decides.
  */
-export function claimedOutcome(tried: Tried, attempts: number, claimant: Claimant): Outcome {
+export function claimedOutcome(
+  tried: Tried,
+  attempts: number,
+  claimant: Claimant,
+): DeliveryOutcome {
   const { pk, flow, isExact, deletes } = claimant
   const data = { pk, flow }
   if (!isExact) {

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type Database, notify } from '../../db/database.ts'
 import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import type { Leader } from '../../jobs/leader.ts'
-import type { DeliveryTarget } from '../../repositories/flows/deliveries.ts'
+import type { DeliveryTarget } from '../../repositories/flows/delivery-target.ts'
 import { deleteDestinationState } from '../../repositories/flows/destination-states.ts'
 import { deliveriesChannel, notifyDeliveries } from '../../repositories/flows/flow-events.ts'
 import { countInFlight, saveInFlight } from '../../repositories/flows/leader-lease.ts'
@@ -18,7 +18,7 @@ import {
 } from './destination-worker.ts'
 import { limiterOf, type RateLimiter } from './rate-limiter.ts'
 import { tryNow } from './retry-deliveries.ts'
-import { createGate, createStops, type Gate } from './sending-gate.ts'
+import { createGate, createStops, type SendingGate } from './sending-gate.ts'
 
 export type DeliveriesDeps = AttemptDeps &
   Pick<WorkDeps, 'openDestination'> & {
@@ -31,36 +31,6 @@ export type DeliveriesDeps = AttemptDeps &
     /** Called after the commit of outcomes; for tests. */
     onSaved?: (saved: SavedDeliveries) => void
   }
-
-export type Deliveries = {
-  /** Call it before anything else. Several processes may start together. */
-  start(): Promise<void>
-  /**
-   * Ends all work. Attempts under way may end until `timeoutMs` (30 s); later ones are abandoned and not counted. A
-   * second call has no effect.
-   */
-  stop(options?: { timeoutMs?: number }): Promise<void>
-  /**
-   * Opens the destinations of a flow and sends their deliveries, also while the flow is paused. For an open flow, the
-   * new definition replaces the old one. Attempts under way end first (after a minute they are abandoned and not
-   * counted). When the promise resolves, nothing uses the old context. Deliveries of a removed destination wait until
-   * it returns.
-   * `keyName` is the first name of a renamed flow.
-   * @throws at once, without any change, if the definition cannot be opened.
-   */
-  open(flow: Flow, context: Omit<DestinationContext, 'flow'>, keyName?: string): Promise<void>
-  /** Stops deliveries of this flow, in the way `open` ends an old definition. Waiting deliveries stay. */
-  close(flow: string): Promise<void>
-  /** Whether another open flow deletes at a place that this one writes to. */
-  isDeletedBeside(flow: string): boolean
-  /**
-   * Sends the waiting deliveries of a destination now. Ends pauses between attempts, and lets one start despite an
-   * open breaker or a requested pause, in the process that delivers. Returns how many were delayed.
-   */
-  tryNow(target: DeliveryTarget): Promise<number>
-  /** Deliveries that are being sent, over all processes. */
-  countActive(): Promise<number>
-}
 
 /** Asks the process that delivers for an attempt now. */
 const tryChannel = 'tillbridge_try_now'
@@ -77,104 +47,258 @@ const notifyAfterMs = 500
  * leader walks over the rows of each destination: when a writer wakes it, and once a second. Only the leader sends, so
  * concurrency, rate limit and breaker of a definition hold over all processes.
  */
-export function createDeliveries(deps: DeliveriesDeps): Deliveries {
-  const { database, log, now, leader } = deps
-  const stops = createStops(deps, () => wakeAll())
+export class Deliveries {
+  readonly #deps: DeliveriesDeps
+  readonly #workDeps: WorkDeps
+  readonly #stops: ReturnType<typeof createStops>
   /** Open destinations, by flow and name. */
-  const flows = new Map<string, Map<string, DestinationWork>>()
+  readonly #flows = new Map<string, Map<string, DestinationWork>>()
   /** Open flows that delete what they miss. */
-  const deleting = new Set<string>()
+  readonly #deleting = new Set<string>()
   /** With a worker, also one that finishes its attempts. */
-  const working = new Set<DestinationWork>()
+  readonly #working = new Set<DestinationWork>()
   /** Openings and closings of each flow. */
-  const swaps = createKeyedQueue()
+  readonly #swaps = createKeyedQueue()
   /** By quota name and rate limit. */
-  const limiters = new Map<string, RateLimiter>()
+  readonly #limiters = new Map<string, RateLimiter>()
   /** Flows with outcomes that pages were not notified of yet. */
-  const moved = new Set<string>()
-  let notifyTimer: NodeJS.Timeout | undefined
-  let notifying: Promise<void> | undefined
-  let inFlightTimer: NodeJS.Timeout | undefined
-  let stopped = false
-  let unlisten: (() => Promise<unknown>) | undefined
+  readonly #moved = new Set<string>()
+  #notifyTimer: NodeJS.Timeout | undefined
+  #notifying: Promise<void> | undefined
+  #inFlightTimer: NodeJS.Timeout | undefined
+  #isStopped = false
+  #unlisten: (() => Promise<unknown>) | undefined
+  /** For /stats of other processes. */
+  #stored = 0
 
-  const find = ({ flow, destination }: DeliveryTarget) => flows.get(flow)?.get(destination)
+  constructor(deps: DeliveriesDeps) {
+    this.#deps = deps
+    this.#stops = createStops(deps, () => this.#wakeAll())
+    this.#workDeps = {
+      ...deps,
+      sleep: deps.sleep ?? ((ms) => wait(ms)),
+      pollMs: deps.pollMs ?? 1_000,
+      openFlows: () => ({
+        deleting: [...this.#deleting],
+        keeping: [...this.#flows.keys()].filter((flow) => !this.#deleting.has(flow)),
+      }),
+      onSaved: (saved) => {
+        deps.onSaved?.(saved)
+        this.#moved.add(saved.flow)
+        this.#notifyTimer ??= setTimeout(() => {
+          this.#notifying = this.#notifyPages()
+        }, notifyAfterMs)
+      },
+    }
+  }
 
-  const wakeAll = () => {
-    for (const work of working) work.wake()
+  /** Call it before anything else. Several processes may start together. */
+  async start(): Promise<void> {
+    const { database, leader } = this.#deps
+    await this.#stops.start()
+    const unlistenWakes = await database.listen(
+      deliveriesChannel,
+      (payload) => {
+        const [flow = '', destination = ''] = payload.split('/')
+        this.#find({ flow, destination })?.wake()
+      },
+      () => this.#wakeAll(),
+    )
+    const unlistenTries = await database.listen(tryChannel, (payload) => {
+      const [flow, destination] = JSON.parse(payload) as [string, string]
+      this.#find({ flow, destination })?.gate.tryNow()
+    })
+    const unfollow = leader.follow(() => {
+      this.#stored = 0
+      this.#wakeAll()
+    })
+    this.#inFlightTimer = setInterval(() => void this.#storeInFlight(), inFlightEveryMs).unref()
+    this.#unlisten = () => {
+      unfollow()
+      return Promise.all([unlistenWakes(), unlistenTries()])
+    }
+  }
+
+  /**
+   * Call it after a stop of sending began or ended: what is committed holds in this process when it returns. If the database cannot
+   * be read, that is logged, and it holds from the next read on.
+   */
+  async readStops(): Promise<void> {
+    await this.#stops.refresh()
+  }
+
+  /**
+   * Ends all work. Attempts under way may end until `timeoutMs` (30 s); later ones are abandoned and not counted. A
+   * second call has no effect.
+   */
+  async stop({ timeoutMs = stopMs }: { timeoutMs?: number } = {}): Promise<void> {
+    this.#isStopped = true
+    await Promise.all([...this.#working].map((work) => work.stop(timeoutMs)))
+    clearInterval(this.#inFlightTimer)
+    await this.#unlisten?.()
+    this.#unlisten = undefined
+    await this.#stops.stop()
+    await this.#swaps.idle()
+    const opened = [...this.#flows.values()].flatMap((works) => [...works.values()])
+    this.#flows.clear()
+    this.#working.clear()
+    await Promise.all(opened.map((work) => work.close()))
+    clearTimeout(this.#notifyTimer)
+    await this.#notifying
+  }
+
+  /**
+   * Opens the destinations of a flow and sends their deliveries, also while the flow is paused. For an open flow, the
+   * new definition replaces the old one. Attempts under way end first (after a minute they are abandoned and not
+   * counted). When the promise resolves, nothing uses the old context. Deliveries of a removed destination wait until
+   * it returns.
+   * `keyName` is the first name of a renamed flow.
+   * @throws at once, without any change, if the definition cannot be opened.
+   */
+  open(
+    flow: Flow,
+    context: Omit<DestinationContext, 'flow'>,
+    keyName: string = flow.name,
+  ): Promise<void> {
+    if (this.#isStopped) throw new Error('deliveries are stopped')
+    const next = this.#openAll(flow, context, keyName)
+    const before = this.#flows.get(flow.name) ?? new Map<string, DestinationWork>()
+    this.#flows.set(flow.name, next)
+    if (flow.deletes.mode === 'delete') this.#deleting.add(flow.name)
+    else this.#deleting.delete(flow.name)
+    const names = new Set([...before.keys(), ...next.keys()])
+    return this.#swaps.run(flow.name, async () => {
+      await Promise.all(
+        [...names].map((destination) =>
+          this.#swap(
+            { flow: flow.name, destination },
+            before.get(destination),
+            next.get(destination),
+          ),
+        ),
+      )
+    })
+  }
+
+  /** Stops deliveries of this flow, in the way `open` ends an old definition. Waiting deliveries stay. */
+  close(flow: string): Promise<void> {
+    const before = [...(this.#flows.get(flow)?.values() ?? [])]
+    this.#flows.delete(flow)
+    this.#deleting.delete(flow)
+    return this.#swaps.run(flow, async () => {
+      await Promise.all(before.map((work) => this.#end(work)))
+      await deleteDestinationState(this.#deps.database.db, { flow })
+    })
+  }
+
+  /** Whether another open flow deletes at a place that this one writes to. */
+  isDeletedBeside(flow: string): boolean {
+    const places = this.#placesOf(flow)
+    const others = [...this.#deleting].filter((other) => other !== flow)
+    return others.some((other) => this.#placesOf(other).some((place) => places.includes(place)))
+  }
+
+  /**
+   * Sends the waiting deliveries of a destination now. Ends pauses between attempts, and lets one start despite an
+   * open breaker or a requested pause, in the process that delivers. Returns how many were delayed.
+   */
+  async tryNow(target: DeliveryTarget): Promise<number> {
+    const { database, now } = this.#deps
+    this.#find(target)?.gate.tryNow()
+    await database.transaction((trx) =>
+      notify(trx, tryChannel, JSON.stringify([target.flow, target.destination])),
+    )
+    return tryNow({ database, now }, target)
+  }
+
+  /** Deliveries that are being sent, over all processes. */
+  async countActive(): Promise<number> {
+    const { database, leader, now } = this.#deps
+    const own = this.#inFlight()
+    return leader.current() ? own : own + (await countInFlight(database.db, now()))
+  }
+
+  async #swap(
+    target: DeliveryTarget,
+    old: DestinationWork | undefined,
+    work: DestinationWork | undefined,
+  ): Promise<void> {
+    const { database, now } = this.#deps
+    if (old) await this.#end(old)
+    if (this.#isStopped) return
+    if (!work) return deleteDestinationState(database.db, target)
+    // A later definition came meanwhile.
+    if (this.#find(target) !== work) return
+    this.#working.add(work)
+    const wasBlocked = work.start()
+    if (wasBlocked) await tryNow({ database, now }, target)
+  }
+
+  #find({ flow, destination }: DeliveryTarget) {
+    return this.#flows.get(flow)?.get(destination)
+  }
+
+  #wakeAll() {
+    for (const work of this.#working) work.wake()
   }
 
   /** Where items of a flow have identities. */
-  const placesOf = (flow: string) =>
-    [...(flows.get(flow)?.values() ?? [])].flatMap((work) => (work.claims ? [work.identity] : []))
-
-  const inFlight = () => [...working].reduce((sum, work) => sum + work.inFlight(), 0)
-
-  /** For /stats of other processes. */
-  let stored = 0
-  const storeInFlight = async () => {
-    const lease = leader.current()?.proof()
-    const count = inFlight()
-    if (!lease || count === stored) return
-    stored = count
-    await saveInFlight(database.db, lease, count).catch((error: unknown) =>
-      log.warn({ err: error }, 'claimed deliveries of this process not stored'),
+  #placesOf(flow: string) {
+    return [...(this.#flows.get(flow)?.values() ?? [])].flatMap((work) =>
+      work.claims ? [work.identity] : [],
     )
   }
 
-  const notifyPages = async () => {
-    notifyTimer = undefined
-    const names = [...moved]
-    moved.clear()
-    await notifyDeliveries(database.db, names).catch((error: unknown) =>
-      log.warn({ err: error }, 'delivery events not sent to the page'),
+  #inFlight() {
+    return [...this.#working].reduce((sum, work) => sum + work.inFlight(), 0)
+  }
+
+  async #storeInFlight() {
+    const lease = this.#deps.leader.current()?.proof()
+    const count = this.#inFlight()
+    if (!lease || count === this.#stored) return
+    this.#stored = count
+    await saveInFlight(this.#deps.database.db, lease, count).catch((error: unknown) =>
+      this.#deps.log.warn({ err: error }, 'claimed deliveries of this process not stored'),
     )
   }
 
-  const workDeps: WorkDeps = {
-    ...deps,
-    sleep: deps.sleep ?? ((ms) => wait(ms)),
-    pollMs: deps.pollMs ?? 1_000,
-    openFlows: () => ({
-      deleting: [...deleting],
-      keeping: [...flows.keys()].filter((flow) => !deleting.has(flow)),
-    }),
-    onSaved(saved) {
-      deps.onSaved?.(saved)
-      moved.add(saved.flow)
-      notifyTimer ??= setTimeout(() => {
-        notifying = notifyPages()
-      }, notifyAfterMs)
-    },
+  async #notifyPages() {
+    this.#notifyTimer = undefined
+    const names = [...this.#moved]
+    this.#moved.clear()
+    await notifyDeliveries(this.#deps.database.db, names).catch((error: unknown) =>
+      this.#deps.log.warn({ err: error }, 'delivery events not sent to the page'),
+    )
   }
 
   /** Kept for the life of the process, so that an unused quota does not start again at zero. */
-  const limiterFor = (definition: DestinationDefinition): RateLimiter => {
+  #limiterFor(definition: DestinationDefinition): RateLimiter {
     const budget = budgetOf(definition)
     if (budget === undefined) return limiterOf(definition, steadyTime)
     const key = JSON.stringify([budget, definition.rateLimit])
-    const limiter = limiters.get(key) ?? limiterOf(definition, steadyTime)
-    limiters.set(key, limiter)
+    const limiter = this.#limiters.get(key) ?? limiterOf(definition, steadyTime)
+    this.#limiters.set(key, limiter)
     return limiter
   }
 
   /** The gate outlives its destination: a reload must not close a breaker or double a rate limit. */
-  const gateFor = (flow: string, definition: DestinationDefinition): Gate => {
+  #gateFor(flow: string, definition: DestinationDefinition): SendingGate {
     const { name: destination } = definition
-    const before = find({ flow, destination })
+    const before = this.#find({ flow, destination })
     if (before && gateRules(before.definition) === gateRules(definition)) return before.gate
-    const isStopped = () => stops.isStopped(flow, destination)
-    return createGate(definition, steadyTime, limiterFor(definition), isStopped)
+    const isStopped = () => this.#stops.isStopped(flow, destination)
+    return createGate(definition, steadyTime, this.#limiterFor(definition), isStopped)
   }
 
-  const openAll = (flow: Flow, context: Omit<DestinationContext, 'flow'>, keyName: string) => {
+  #openAll(flow: Flow, context: Omit<DestinationContext, 'flow'>, keyName: string) {
     const opened = new Map<string, DestinationWork>()
     try {
       for (const definition of flow.destinations) {
-        const gate = gateFor(flow.name, definition)
+        const gate = this.#gateFor(flow.name, definition)
         opened.set(
           definition.name,
-          openWork(workDeps, flow, definition, context, { gate, keyName }),
+          openWork(this.#workDeps, flow, definition, context, { gate, keyName }),
         )
       }
     } catch (error) {
@@ -184,102 +308,10 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     return opened
   }
 
-  const end = async (work: DestinationWork) => {
+  async #end(work: DestinationWork) {
     await work.stop(Math.min(work.definition.timeoutMs + swapMarginMs, longestSwapMs))
-    working.delete(work)
+    this.#working.delete(work)
     await work.close()
-  }
-
-  const open: Deliveries['open'] = (flow, context, keyName = flow.name) => {
-    if (stopped) throw new Error('deliveries are stopped')
-    const next = openAll(flow, context, keyName)
-    const before = flows.get(flow.name) ?? new Map<string, DestinationWork>()
-    flows.set(flow.name, next)
-    if (flow.deletes.mode === 'delete') deleting.add(flow.name)
-    else deleting.delete(flow.name)
-    const swap = async (destination: string) => {
-      const target = { flow: flow.name, destination }
-      const [old, work] = [before.get(destination), next.get(destination)]
-      if (old) await end(old)
-      if (stopped) return
-      if (!work) return deleteDestinationState(database.db, target)
-      // A later definition came meanwhile.
-      if (find(target) !== work) return
-      working.add(work)
-      const wasBlocked = work.start()
-      if (wasBlocked) await tryNow({ database, now }, target)
-    }
-    return swaps.run(flow.name, async () => {
-      await Promise.all([...new Set([...before.keys(), ...next.keys()])].map(swap))
-    })
-  }
-
-  const close = (flow: string): Promise<void> => {
-    const before = [...(flows.get(flow)?.values() ?? [])]
-    flows.delete(flow)
-    deleting.delete(flow)
-    return swaps.run(flow, async () => {
-      await Promise.all(before.map(end))
-      await deleteDestinationState(database.db, { flow })
-    })
-  }
-
-  return {
-    async start() {
-      await stops.start()
-      const unlistenWakes = await database.listen(
-        deliveriesChannel,
-        (payload) => {
-          const [flow = '', destination = ''] = payload.split('/')
-          find({ flow, destination })?.wake()
-        },
-        wakeAll,
-      )
-      const unlistenTries = await database.listen(tryChannel, (payload) => {
-        const [flow, destination] = JSON.parse(payload) as [string, string]
-        find({ flow, destination })?.gate.tryNow()
-      })
-      const unfollow = leader.follow(() => {
-        stored = 0
-        wakeAll()
-      })
-      inFlightTimer = setInterval(() => void storeInFlight(), inFlightEveryMs).unref()
-      unlisten = () => {
-        unfollow()
-        return Promise.all([unlistenWakes(), unlistenTries()])
-      }
-    },
-    async stop({ timeoutMs = stopMs } = {}) {
-      stopped = true
-      await Promise.all([...working].map((work) => work.stop(timeoutMs)))
-      clearInterval(inFlightTimer)
-      await unlisten?.()
-      unlisten = undefined
-      await stops.stop()
-      await swaps.idle()
-      const opened = [...flows.values()].flatMap((works) => [...works.values()])
-      flows.clear()
-      working.clear()
-      await Promise.all(opened.map((work) => work.close()))
-      clearTimeout(notifyTimer)
-      await notifying
-    },
-    open,
-    close,
-    isDeletedBeside(flow) {
-      const places = placesOf(flow)
-      const others = [...deleting].filter((other) => other !== flow)
-      return others.some((other) => placesOf(other).some((place) => places.includes(place)))
-    },
-    async tryNow(target) {
-      find(target)?.gate.tryNow()
-      await database.transaction((trx) =>
-        notify(trx, tryChannel, JSON.stringify([target.flow, target.destination])),
-      )
-      return tryNow({ database, now }, target)
-    },
-    countActive: async () =>
-      leader.current() ? inFlight() : inFlight() + (await countInFlight(database.db, now())),
   }
 }
 

@@ -1,17 +1,13 @@
+import type { Log } from '../../domain/log.ts'
 import type { Leader, Term } from '../../jobs/leader.ts'
 import type { SendPermit } from '../../outbound/outbound.ts'
 import {
   createOutcomeWriter,
-  type Fence,
   type ItemOutcome,
+  type OutcomeWriter,
+  type TermProof,
   type WriterLimits,
 } from './save-outcomes.ts'
-
-export type QueueLog = {
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-  error(fields: object, message: string): void
-}
 
 /** A waiting delivery of an item. */
 export type QueuedItem<Row> = { pk: string; row: Row }
@@ -38,13 +34,13 @@ export type Work<Row, Outcome> = {
    * Delays these deliveries. Rejects with LeaseLostError, and writes nothing, if another process has led
    * since.
    */
-  delayDeliveries(pks: readonly string[], delayMs: number, fence: Fence): Promise<void>
+  delayDeliveries(pks: readonly string[], delayMs: number, fence: TermProof): Promise<void>
   /**
    * Items of different lanes are never sent at the same time: the next lane begins when all outcomes of the one before are
    * written. Without it all may run together.
    */
   laneOf?(row: Row): string
-  /** For destinations that take up to `most` items in one attempt. Without it each item is sent noBatch. */
+  /** For destinations that take up to `most` items in one attempt. Without it each item is sent alone. */
   batch?: {
     most: number
     /** Items of the same kind may share an attempt, up to `most`. */
@@ -63,9 +59,9 @@ export type Work<Row, Outcome> = {
    * Writes all outcomes or none. Rejects with LeaseLostError, and writes nothing, if another process has led
    * since. Returns the keys with another delivery that is due at once.
    */
-  save(group: readonly ItemOutcome<Outcome>[], fence: Fence): Promise<readonly string[]>
-  /** The lease was lost meanwhile. The request may have arrived after one of another process. */
-  lost(outcome: ItemOutcome<Outcome>): Promise<void>
+  save(group: readonly ItemOutcome<Outcome>[], fence: TermProof): Promise<readonly string[]>
+  /** The lease was lost meanwhile. The requests may have arrived after those of another process. */
+  lost(group: readonly ItemOutcome<Outcome>[]): Promise<void>
 }
 
 export type WorkerDeps = {
@@ -73,20 +69,8 @@ export type WorkerDeps = {
   /** How often the worker looks for deliveries that became due. New deliveries wake it at once. */
   pollMs: number
   sleep(ms: number): Promise<void>
-  log: QueueLog
+  log: Log
   writerLimits?: WriterLimits
-}
-
-export type Worker = {
-  /** There may be work. */
-  wake(): void
-  /** How many items are being sent or wait in memory. */
-  inFlight(): number
-  /**
-   * Starts nothing more. Resolves when all items are finished; after `timeoutMs` it abandons the rest. A second call
-   * may shorten the time.
-   */
-  stop(timeoutMs: number): Promise<void>
 }
 
 /** How long to wait for an attempt that ignores its signal. */
@@ -94,117 +78,193 @@ const graceMs = 2_000
 /** The delay after an internal failure, so that a bug does not cause a retry storm. */
 const refusedMs = 60_000
 /** Deliveries read ahead are about this much work, so that a fast receiver never waits. */
-const aheadMs = 50
-const maxAhead = 100
+const aheadMs = 200
+const maxAhead = 400
+/** After a kill, at most so many items and those in flight are sent again. */
 const maxUnwritten = 300
-const noBatch = { kind: '', most: 1 }
 /** Their content is in memory. */
 const maxReadAhead = 1_000
 /** The largest share of time for walks from the beginning. A walk also passes items in flight and dead rows. */
 const walkShare = 0.05
 
 /**
- * Reads due deliveries and attempts them while this process leads. The leader works noBatch, so items in flight are
+ * Reads due deliveries and attempts them while this process leads. The leader works alone, so items in flight are
  * stored only in memory: after a crash they are still due. A free place is filled at once, after a check that an
  * attempt may start. The faster the receiver, the more is read ahead.
  */
-export function startWorker<Row, Outcome>(deps: WorkerDeps, work: Work<Row, Outcome>): Worker {
-  const inFlight = new Set<string>()
+export class DeliveryWorker<Row, Outcome> {
+  readonly #deps: WorkerDeps
+  readonly #work: Work<Row, Outcome>
+  readonly #outcomes: OutcomeWriter<Outcome>
+  readonly #mostUnwritten: number
+  readonly #loop: Promise<void>
+  readonly #inFlight = new Set<string>()
   /** Keys that are still due, or due again, after their outcome was written. */
-  const again = new Set<string>()
-  let ready: QueuedItem<Row>[] = []
-  const abandon = new AbortController()
-  const deadline = Promise.withResolvers<void>()
-  let running = 0
+  readonly #again = new Set<string>()
+  #ready: QueuedItem<Row>[] = []
+  readonly #abandon = new AbortController()
+  /** Breaks the attempts of the present term off. */
+  #broken = this.#abandon.signal
+  readonly #deadline = Promise.withResolvers<void>()
+  #running = 0
   /** Average duration of an attempt. It starts high, so that nothing is read ahead for an unknown receiver. */
-  let averageMs = 1_000
-  let stopping = false
+  #averageMs = 1_000
+  #isStopping = false
   /** Items in flight were abandoned: their outcomes must not be written. */
-  let isAbandoned = false
+  #isAbandoned = false
   /** The present term, or the last one while its items end. */
-  let term: Term | undefined
-  const fence: Fence = {
-    holds: async (trx) => !isAbandoned && term !== undefined && (await term.holds(trx)),
-    proof: () => (isAbandoned ? undefined : term?.proof()),
+  #term: Term | undefined
+  readonly #fence: TermProof = {
+    holds: async (trx) =>
+      !this.#isAbandoned && this.#term !== undefined && (await this.#term.holds(trx)),
+    proof: () => (this.#isAbandoned ? undefined : this.#term?.proof()),
   }
-  let walk = work.walk()
-  let walkedAt = Number.NEGATIVE_INFINITY
-  let walkAgainMs = deps.pollMs
-  let isWalkOver = true
-  let wasWoken = false
-  let wakeSignal = Promise.withResolvers<void>()
+  #walk: Walk<Row>
+  #walkedAt = Number.NEGATIVE_INFINITY
+  #walkAgainMs: number
+  #isWalkOver = true
+  #wasWoken = false
+  #wakeSignal = Promise.withResolvers<void>()
+  /** With more than this in memory nothing is read. */
+  #enough = 0
+  #lane: string | undefined
 
-  const wakeUp = () => wakeSignal.resolve()
+  constructor(deps: WorkerDeps, work: Work<Row, Outcome>) {
+    this.#deps = deps
+    this.#work = work
+    this.#walk = work.walk()
+    this.#walkAgainMs = deps.pollMs
+    this.#mostUnwritten = Math.max(maxUnwritten, 2 * work.concurrency * (work.batch?.most ?? 1))
+    this.#outcomes = createOutcomeWriter<Outcome>({
+      save: async (group) => {
+        for (const pk of await work.save(group, this.#fence)) this.#again.add(pk)
+      },
+      lost: (group) => work.lost(group),
+      onOver: (pks) => {
+        this.#forget(pks)
+        this.#startReady()
+      },
+      onRefused: (pk) => this.#delayDeliveries([pk]),
+      mayWait: () => !this.#abandon.signal.aborted,
+      // After the end of a term nothing may delay that what it sent is sent again.
+      moreFollow: () => this.#running > 0 && !this.#broken.aborted,
+      sleep: deps.sleep,
+      log: deps.log,
+      limits: deps.writerLimits,
+    })
+    this.#loop = this.#serveTerms()
+  }
 
-  const pause = async (ms: number) => {
-    const timer = setTimeout(wakeUp, ms)
-    await wakeSignal.promise
+  /** There may be work. */
+  wake(): void {
+    this.#wasWoken = true
+    this.#wakeSignal.resolve()
+  }
+
+  /** How many items are being sent or wait in memory. */
+  inFlight(): number {
+    return this.#inFlight.size
+  }
+
+  /**
+   * Starts nothing more. Resolves when all items are finished; after `timeoutMs` it abandons the rest. A second call
+   * may shorten the time.
+   */
+  async stop(timeoutMs: number): Promise<void> {
+    this.#isStopping = true
+    this.#wakeSignal.resolve()
+    const timers = [
+      setTimeout(() => this.#abandon.abort(new Error('the service stops')), timeoutMs),
+      setTimeout(this.#deadline.resolve, timeoutMs + graceMs),
+    ]
+    await Promise.race([this.#loop, this.#deadline.promise])
+    for (const timer of timers) clearTimeout(timer)
+    this.#abandon.abort(new Error('the service stops'))
+    this.#isAbandoned = true
+    this.#inFlight.clear()
+  }
+
+  async #serveTerms(): Promise<void> {
+    while (!this.#isStopping) {
+      this.#term = this.#deps.leader.current()
+      if (this.#term) {
+        this.#broken = AbortSignal.any([this.#term.signal, this.#abandon.signal])
+        this.#work.begun?.()
+        await this.#serve(this.#term)
+        await this.#drain()
+      } else {
+        this.#wakeSignal = Promise.withResolvers()
+        await this.#pause(this.#deps.pollMs)
+      }
+    }
+  }
+
+  async #pause(ms: number) {
+    const timer = setTimeout(() => this.#wakeSignal.resolve(), ms)
+    await this.#wakeSignal.promise
     clearTimeout(timer)
   }
 
-  const dueAgain = () => [...again].filter((pk) => !inFlight.has(pk))
+  #dueAgain() {
+    return [...this.#again].filter((pk) => !this.#inFlight.has(pk))
+  }
 
-  const forget = (pks: readonly string[]) => {
-    for (const pk of pks) inFlight.delete(pk)
-    if (!isWalkOver || wasWoken || again.size > 0 || stopping) wakeUp()
+  /** Something became free. */
+  #goOn() {
+    if (this.#isStopping) this.#wakeSignal.resolve()
+    else if (
+      this.#ready.length <= this.#enough &&
+      (!this.#isWalkOver || this.#wasWoken || this.#again.size > 0)
+    )
+      this.#wakeSignal.resolve()
+  }
+
+  #forget(pks: readonly string[]) {
+    for (const pk of pks) this.#inFlight.delete(pk)
+    this.#goOn()
   }
 
   /** After an internal failure. */
-  const delayDeliveries = async (pks: readonly string[]) => {
+  async #delayDeliveries(pks: readonly string[]) {
     try {
-      await work.delayDeliveries(pks, refusedMs, fence)
+      await this.#work.delayDeliveries(pks, refusedMs, this.#fence)
     } catch (error) {
-      deps.log.warn({ err: error, items: pks.length }, 'deliveries not postponed')
-      await deps.sleep(deps.pollMs)
+      this.#deps.log.warn({ err: error, items: pks.length }, 'deliveries not postponed')
+      await this.#deps.sleep(this.#deps.pollMs)
     }
-    forget(pks)
+    this.#forget(pks)
   }
 
-  const outcomeWriter = createOutcomeWriter<Outcome>({
-    save: async (group) => {
-      for (const pk of await work.save(group, fence)) again.add(pk)
-    },
-    lost: (outcome) => work.lost(outcome),
-    onOver: (pks) => {
-      forget(pks)
-      startReady()
-    },
-    onRefused: (pk) => delayDeliveries([pk]),
-    mayWait: () => !abandon.signal.aborted,
-    sleep: deps.sleep,
-    log: deps.log,
-    limits: deps.writerLimits,
-  })
-
-  const attempt = async (group: readonly QueuedItem<Row>[], own: Term) => {
-    running += 1
+  async #attempt(group: readonly QueuedItem<Row>[], own: Term) {
+    this.#running += 1
     const startedAt = performance.now()
     try {
-      const signal = AbortSignal.any([own.signal, abandon.signal])
-      const outcomes = await own.sending((permit) => work.attempt(group, signal, permit))
+      const signal = this.#broken
+      const outcomes = await own.sending((permit) => this.#work.attempt(group, signal, permit))
       if (outcomes.length !== group.length) throw new Error('an item of a batch has no outcome')
       for (const [index, outcome] of outcomes.entries()) {
         const pk = group[index]?.pk
-        if (pk !== undefined) outcomeWriter.add({ pk, outcome })
+        if (pk !== undefined) this.#outcomes.add({ pk, outcome })
       }
     } catch (error) {
       const pks = group.map(({ pk }) => pk)
-      deps.log.error({ err: error, pks }, 'unexpected error of a delivery attempt')
-      await delayDeliveries(pks)
+      this.#deps.log.error({ err: error, pks }, 'unexpected error of a delivery attempt')
+      await this.#delayDeliveries(pks)
     }
-    running -= 1
-    averageMs += (performance.now() - startedAt - averageMs) / 10
-    startReady()
-    if (!isWalkOver || wasWoken || again.size > 0 || stopping) wakeUp()
+    this.#running -= 1
+    this.#averageMs += (performance.now() - startedAt - this.#averageMs) / 10
+    this.#startReady()
+    this.#goOn()
   }
 
   /** The first ready item, and later ones that may share its attempt. */
-  const nextGroup = (): QueuedItem<Row>[] => {
+  #nextGroup(): QueuedItem<Row>[] {
+    if (!this.#work.batch) return this.#ready.splice(0, 1)
     const group: QueuedItem<Row>[] = []
     let kind: string | undefined
-    let most = work.batch?.most ?? 1
-    for (const one of ready) {
-      const groupOf = work.batch?.groupOf(one.pk, one.row) ?? noBatch
+    let { most } = this.#work.batch
+    for (const one of this.#ready) {
+      const groupOf = this.#work.batch.groupOf(one.pk, one.row)
       kind ??= groupOf.kind
       if (kind !== groupOf.kind || group.length >= groupOf.most) continue
       group.push(one)
@@ -212,141 +272,113 @@ export function startWorker<Row, Outcome>(deps: WorkerDeps, work: Work<Row, Outc
       if (group.length >= most) break
     }
     const taken = new Set(group)
-    ready = ready.filter((one) => !taken.has(one))
+    this.#ready = this.#ready.filter((one) => !taken.has(one))
     return group
   }
 
-  let lane: string | undefined
   /** Whether the lane of the next item is free. */
-  const entersLane = (): boolean => {
-    const [next] = ready
-    if (!next || !work.laneOf) return true
-    const wanted = work.laneOf(next.row)
-    if (wanted !== lane && (running > 0 || outcomeWriter.size() > 0)) return false
-    lane = wanted
+  #entersLane(): boolean {
+    const [next] = this.#ready
+    if (!next || !this.#work.laneOf) return true
+    const wanted = this.#work.laneOf(next.row)
+    if (wanted !== this.#lane && (this.#running > 0 || this.#outcomes.size() > 0)) return false
+    this.#lane = wanted
     return true
   }
 
-  const startReady = () => {
-    // After the end of a term another process may send already.
-    while (running < work.concurrency && !abandon.signal.aborted && ready.length > 0) {
-      if (!term || term.signal.aborted || !entersLane()) return
-      void attempt(nextGroup(), term)
+  #startReady() {
+    while (
+      this.#running < this.#work.concurrency &&
+      !this.#broken.aborted &&
+      this.#ready.length > 0
+    ) {
+      // After the end of a term another process may send already.
+      if (!this.#term || this.#term.signal.aborted || !this.#entersLane()) return
+      if (this.#outcomes.size() >= this.#mostUnwritten) return
+      void this.#attempt(this.#nextGroup(), this.#term)
     }
   }
 
-  const room = () => {
-    const batch = work.batch?.most ?? 1
-    if (outcomeWriter.size() >= Math.max(maxUnwritten, 2 * work.concurrency * batch)) {
-      return { jobs: 0, waitMs: deps.pollMs }
-    }
-    const { starts, waitMs } = work.admit()
+  /** How many deliveries to read now: none while more than half of those read ahead are left. */
+  #room() {
+    const batch = this.#work.batch?.most ?? 1
+    const { starts, waitMs } = this.#work.admit()
     const mostAhead = Math.ceil(maxAhead / batch)
-    const ahead = Math.min(mostAhead, Math.floor((work.concurrency * aheadMs) / averageMs))
-    const places = work.concurrency + ahead - running
-    const jobs = Math.min(places, starts) * batch - ready.length
-    return { jobs: Math.min(jobs, maxReadAhead), waitMs: starts > 0 ? Infinity : waitMs }
+    const ahead = Math.min(
+      mostAhead,
+      Math.floor((this.#work.concurrency * aheadMs) / this.#averageMs),
+    )
+    const most = Math.min(this.#work.concurrency + ahead - this.#running, starts) * batch
+    this.#enough = most / 2
+    const jobs =
+      this.#ready.length > this.#enough ? 0 : Math.min(most - this.#ready.length, maxReadAhead)
+    return { jobs, waitMs: starts > 0 ? Infinity : waitMs }
   }
 
   /** Whether there may be deliveries to read. The walk restarts from time to time. */
-  const mayFind = (): boolean => {
-    if (isWalkOver && performance.now() - walkedAt >= walkAgainMs) {
-      walk = work.walk()
-      walkedAt = Number.NEGATIVE_INFINITY
-      isWalkOver = false
+  #mayFind(): boolean {
+    if (this.#isWalkOver && performance.now() - this.#walkedAt >= this.#walkAgainMs) {
+      this.#walk = this.#work.walk()
+      this.#walkedAt = Number.NEGATIVE_INFINITY
+      this.#isWalkOver = false
     }
-    if (wasWoken) isWalkOver = false
-    wasWoken = false
-    return !isWalkOver || dueAgain().length > 0
+    if (this.#wasWoken) this.#isWalkOver = false
+    this.#wasWoken = false
+    return !this.#isWalkOver || this.#dueAgain().length > 0
   }
 
-  const findDue = async (limit: number): Promise<readonly QueuedItem<Row>[]> => {
-    const pks = dueAgain().slice(0, limit)
+  async #findDue(limit: number): Promise<readonly QueuedItem<Row>[]> {
+    const pks = this.#dueAgain().slice(0, limit)
     if (pks.length > 0) {
-      const found = await work.load(pks)
-      for (const pk of pks) again.delete(pk)
+      const found = await this.#work.load(pks)
+      for (const pk of pks) this.#again.delete(pk)
       return found
     }
     // An item that finishes during this read may appear in it as waiting.
-    const before = new Set(inFlight)
+    const before = new Set(this.#inFlight)
     const startedAt = performance.now()
-    const found = await walk.next(limit)
-    isWalkOver = found.length < limit
-    if (walkedAt === Number.NEGATIVE_INFINITY) {
-      walkedAt = performance.now()
-      walkAgainMs = Math.max(deps.pollMs, (walkedAt - startedAt) / walkShare)
+    const found = await this.#walk.next(limit)
+    this.#isWalkOver = found.length < limit
+    if (this.#walkedAt === Number.NEGATIVE_INFINITY) {
+      this.#walkedAt = performance.now()
+      this.#walkAgainMs = Math.max(this.#deps.pollMs, (this.#walkedAt - startedAt) / walkShare)
     }
     return found.filter(({ pk }) => !before.has(pk))
   }
 
-  const readAhead = async (limit: number) => {
-    for (const item of await findDue(limit)) {
-      inFlight.add(item.pk)
-      ready.push(item)
+  async #readAhead(limit: number) {
+    for (const item of await this.#findDue(limit)) {
+      this.#inFlight.add(item.pk)
+      this.#ready.push(item)
     }
-    startReady()
+    this.#startReady()
   }
 
-  const serve = async ({ signal }: Term) => {
+  async #serve({ signal }: Term) {
     // The process that worked the queue before may have left deliveries anywhere.
-    walkedAt = Number.NEGATIVE_INFINITY
-    isWalkOver = true
-    while (!stopping && !signal.aborted) {
-      wakeSignal = Promise.withResolvers()
+    this.#walkedAt = Number.NEGATIVE_INFINITY
+    this.#isWalkOver = true
+    while (!this.#isStopping && !signal.aborted) {
+      this.#wakeSignal = Promise.withResolvers()
       try {
-        const { jobs, waitMs } = room()
-        if (jobs > 0 && mayFind() && deps.leader.current()) await readAhead(jobs)
-        else await pause(Math.min(deps.pollMs, waitMs))
+        const { jobs, waitMs } = this.#room()
+        if (jobs > 0 && this.#mayFind() && this.#deps.leader.current()) await this.#readAhead(jobs)
+        else await this.#pause(Math.min(this.#deps.pollMs, waitMs))
       } catch (error) {
-        isWalkOver = true
-        deps.log.warn({ err: error }, 'deliveries not claimed')
-        await deps.sleep(deps.pollMs)
+        this.#isWalkOver = true
+        this.#deps.log.warn({ err: error }, 'deliveries not claimed')
+        await this.#deps.sleep(this.#deps.pollMs)
       }
     }
   }
 
   /** Ends the attempts of a term, so that none reaches into the next. */
-  const drain = async () => {
-    forget(ready.splice(0).map(({ pk }) => pk))
-    while (running > 0 || outcomeWriter.size() > 0) {
-      wakeSignal = Promise.withResolvers()
-      await pause(deps.pollMs)
+  async #drain() {
+    this.#forget(this.#ready.splice(0).map(({ pk }) => pk))
+    while (this.#running > 0 || this.#outcomes.size() > 0) {
+      this.#wakeSignal = Promise.withResolvers()
+      await this.#pause(this.#deps.pollMs)
     }
-    again.clear()
-  }
-
-  const loop = (async () => {
-    while (!stopping) {
-      term = deps.leader.current()
-      if (term) {
-        work.begun?.()
-        await serve(term)
-        await drain()
-      } else {
-        wakeSignal = Promise.withResolvers()
-        await pause(deps.pollMs)
-      }
-    }
-  })()
-
-  return {
-    wake: () => {
-      wasWoken = true
-      wakeUp()
-    },
-    inFlight: () => inFlight.size,
-    stop: async (timeoutMs) => {
-      stopping = true
-      wakeUp()
-      const timers = [
-        setTimeout(() => abandon.abort(new Error('the service stops')), timeoutMs),
-        setTimeout(deadline.resolve, timeoutMs + graceMs),
-      ]
-      await Promise.race([loop, deadline.promise])
-      for (const timer of timers) clearTimeout(timer)
-      abandon.abort(new Error('the service stops'))
-      isAbandoned = true
-      inFlight.clear()
-    },
+    this.#again.clear()
   }
 }

@@ -8,19 +8,19 @@ import {
   type OpenFlows,
 } from '../../repositories/flows/claims.ts'
 import {
-  type DeliveryTarget,
   delayDeliveries,
   findDeliveries,
   findNeedsApproval,
   type PendingDelivery,
 } from '../../repositories/flows/deliveries.ts'
+import type { DeliveryTarget } from '../../repositories/flows/delivery-target.ts'
 import { walkDue } from '../../repositories/flows/due-deliveries.ts'
 import { sentenceOf } from '../../texts/reason.ts'
-import { destinationForms } from '../definition/definition-hash.ts'
 import { destinationIdentity } from '../definition/identity.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { DestinationContext } from '../destinations/destination-context.ts'
 import { openDestination } from '../destinations/open-destination.ts'
+import { destinationForms } from '../item/definition-hash.ts'
 import type { Destination, DestinationDefinition } from '../types.ts'
 import {
   type AttemptDeps,
@@ -30,13 +30,13 @@ import {
   type Waiting,
 } from './attempt.ts'
 import { claimedOutcome, claimRuleOf } from './claim-rules.ts'
-import { type QueuedItem, startWorker, type Work } from './delivery-worker.ts'
-import { type GateReports, reportGate } from './destination-state.ts'
+import { DeliveryWorker, type QueuedItem, type Work } from './delivery-worker.ts'
+import { GateReports } from './destination-state.ts'
 import { compileItemBody } from './item-body.ts'
 import { requeueAfterLostLease } from './retry-deliveries.ts'
-import type { FinalFailure, Outcome } from './retry-rules.ts'
+import type { DeliveryOutcome, FinalFailure } from './retry-rules.ts'
 import { saveGroup } from './save-outcomes.ts'
-import { approvalCheckMs, createApprovalCheck, type Gate } from './sending-gate.ts'
+import { approvalCheckMs, createApprovalCheck, type SendingGate } from './sending-gate.ts'
 import { createUncountedAttempts } from './uncounted-attempts.ts'
 
 export type WorkDeps = AttemptDeps & {
@@ -79,8 +79,11 @@ export type DestinationWork = OpenDestination & {
   close(): Promise<void>
 }
 
-/** One transaction computes while the other waits for the disk. */
-const onServer = { groupSize: 1_000, lanes: 2 }
+/**
+ * One transaction computes while the other waits for the disk. A statement for each outcome of a fast receiver would cost more
+ * than its request.
+ */
+const onServer = { groupSize: 1_000, lanes: 2, gatherMs: 15 }
 
 /** Opens a destination. Rejects if its definition cannot be opened; nothing is sent before `start`. */
 export function openWork(
@@ -88,7 +91,7 @@ export function openWork(
   flow: Flow,
   definition: DestinationDefinition,
   context: Omit<DestinationContext, 'flow'>,
-  { gate, keyName }: { gate: Gate; keyName: string },
+  { gate, keyName }: { gate: SendingGate; keyName: string },
 ): DestinationWork {
   const { database, log } = deps
   const target = { flow: flow.name, destination: definition.name }
@@ -112,7 +115,7 @@ export function openWork(
     gate,
   }
   let reports: GateReports | undefined
-  let worker: ReturnType<typeof startWorker> | undefined
+  let worker: DeliveryWorker<Waiting, DeliveryOutcome> | undefined
   const begun = () => {
     open.termBeganAt = deps.now()
     reports?.write()
@@ -123,8 +126,8 @@ export function openWork(
     start() {
       // Not earlier: the old definition would report the same block again.
       const wasBlocked = gate.unblock()
-      reports = reportGate(deps, target, gate)
-      worker = startWorker(
+      reports = new GateReports(deps, target, gate)
+      worker = new DeliveryWorker(
         {
           leader: deps.leader,
           pollMs: deps.pollMs,
@@ -157,7 +160,7 @@ function workOf(
   open: OpenDestination,
   definition: DestinationDefinition,
   begun: () => void,
-): Work<Waiting, Outcome> {
+): Work<Waiting, DeliveryOutcome> {
   const { database, log, now } = deps
   const { db } = database
   const { destination, batchLimits, gate } = open
@@ -228,7 +231,7 @@ function workOf(
     attempt: async (queued, signal, permit) => {
       const refused = deletesFollow
         ? await refuseClaimed(db, target, queued, deps.openFlows())
-        : new Map<string, Outcome>()
+        : new Map<string, DeliveryOutcome>()
       const others = queued.filter(({ pk }) => !refused.has(pk))
       const made = await attemptDelivery(deps, open, others, signal, permit)
       const outcomes = new Map(others.map(({ pk }, index) => [pk, made[index]]))
@@ -249,12 +252,8 @@ function workOf(
       }
       return again
     },
-    lost: (outcome) =>
-      requeueAfterLostLease(
-        { database, now, log },
-        { ...target, keyNames: flow.item.key },
-        outcome,
-      ),
+    lost: (group) =>
+      requeueAfterLostLease({ database, now, log }, { ...target, keyNames: flow.item.key }, group),
   }
 }
 
@@ -264,7 +263,7 @@ async function refuseClaimed(
   target: DeliveryTarget,
   queued: readonly QueuedItem<Waiting>[],
   flows: OpenFlows,
-): Promise<Map<string, Outcome>> {
+): Promise<Map<string, DeliveryOutcome>> {
   const deletes = queued.filter(({ row }) => row.kind === 'delete')
   if (deletes.length === 0) return new Map()
   const pks = deletes.map(({ pk }) => pk)

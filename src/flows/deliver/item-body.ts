@@ -8,6 +8,7 @@ import { excerpt, shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError, lineAndColumn, shortReason } from '../mapping/expression-error.ts'
 import { madeFields, usesWholeBody } from '../mapping/named-values.ts'
+import { mayUseField } from '../mapping/used-fields.ts'
 import type { DestinationDefinition } from '../types.ts'
 
 type Rules = Pick<Flow['destinations'][number], 'map' | 'fields'>
@@ -53,12 +54,24 @@ function expressionMapping(map: string): Mapping {
       } catch (error) {
         if (!(error instanceof ExpressionError)) throw error
         const what = shortReason(error)
-        const data = { ...placeIn(map, error.position), what, item: excerpt(value) }
+        const data = {
+          ...placeIn(map, error.position),
+          ...{ what, ...nullsIn(value, map), item: excerpt(value) },
+        }
         throw new MappingError({ code: 'MAP_FAILED', data }, { cause: error })
       }
       return body
     },
   }
+}
+
+/** A column that may be NULL is the usual cause. */
+function nullsIn(value: Record<string, unknown>, map: string): { nulls?: Reason[] } {
+  const mayUse = mayUseField({ item: {}, destinations: [{ map }] })
+  const nulls = Object.keys(value)
+    .filter((field) => value[field] === null && mayUse(field))
+    .map((field): Reason => ({ code: 'FIELD_NULL', data: { field } }))
+  return nulls.length === 0 ? {} : { nulls }
 }
 
 function placeIn(map: string, position: number | undefined) {

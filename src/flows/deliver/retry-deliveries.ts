@@ -1,12 +1,10 @@
 import type { KeptBody } from '../../db/column-types.ts'
 import type { Database } from '../../db/database.ts'
+import type { Log } from '../../domain/log.ts'
 import { endPauses } from '../../repositories/flows/delayed-deliveries.ts'
-import {
-  type DeliveryTarget,
-  lockDelivery,
-  requeueDelivery,
-} from '../../repositories/flows/deliveries.ts'
+import { lockDeliveries, requeueDelivery } from '../../repositories/flows/deliveries.ts'
 import { writeResults } from '../../repositories/flows/delivery-results.ts'
+import type { DeliveryTarget } from '../../repositories/flows/delivery-target.ts'
 import {
   type FailedFilter,
   failedRows,
@@ -18,8 +16,7 @@ import { requestFullScan } from '../../repositories/flows/flow-state.ts'
 import { findContent } from '../../repositories/flows/item-versions.ts'
 import { deliveryPages } from '../../repositories/flows/key-order.ts'
 import { keyRecord } from '../item/item.ts'
-import type { QueueLog } from './delivery-worker.ts'
-import type { Outcome } from './retry-rules.ts'
+import type { DeliveryOutcome } from './retry-rules.ts'
 import type { ItemOutcome } from './save-outcomes.ts'
 
 export type SendAgainDeps = { database: Database; now: () => Date }
@@ -77,46 +74,69 @@ export async function tryNow(
 }
 
 /**
- * Handles an attempt after its lease was lost. Its request may arrive after a newer version of another process, for
- * example when this process was suspended. Then the newer version is queued again. Without its content the item is
+ * Handles attempts after their lease was lost. Their requests may arrive after newer versions of another process, for
+ * example when this process was suspended. Then the newer versions are queued again. An item without its content is
  * forgotten, and the next poll (a full one) finds it again.
+ * All are in one transaction: no other process knows of these requests, and this one may be killed at any moment.
  */
 export async function requeueAfterLostLease(
-  { database, now, log }: SendAgainDeps & { log: QueueLog },
+  { database, now, log }: SendAgainDeps & { log: Log },
   target: DeliveryTarget & { keyNames: readonly string[] },
-  { pk, outcome }: ItemOutcome<Outcome>,
+  group: readonly ItemOutcome<DeliveryOutcome>[],
 ): Promise<void> {
-  const { kind } = outcome
-  if (kind === 'nothing' || kind === 'unchanged' || kind === 'waits') return
-  if (outcome.kind === 'postponed' && !outcome.mayHaveArrived) return
   const { flow, destination, keyNames } = target
-  const became = await database.transaction(async (trx) => {
-    const row = await lockDelivery(trx, target, pk)
-    // A permanent failure is visible as out of date. For the same version both processes sent the same body under one
-    // key.
-    if (!row || row.state === 'failed' || row.version <= outcome.version) return 'fine'
-    const kept = row.payload ?? (await findContent(trx, flow, row))
-    const payload = kept ?? (row.kind === 'delete' ? keyRecord(keyNames, pk) : undefined)
-    if (!payload) return 'not kept'
+  const sent = new Map(
+    group.flatMap(({ pk, outcome }) => (mayHaveArrived(outcome) ? [[pk, outcome] as const] : [])),
+  )
+  if (sent.size === 0) return
+  const { again, notKept } = await database.transaction(async (trx) => {
+    const again: {
+      pk: string
+      payload: Record<string, unknown>
+      begun: { body: KeptBody | undefined }
+    }[] = []
+    const notKept: string[] = []
+    for (const row of await lockDeliveries(trx, target, [...sent.keys()])) {
+      const { pk } = row
+      const outcome = sent.get(pk)
+      // A permanent failure is visible as out of date. For the same version both processes sent the same body under one
+      // key.
+      if (!outcome || row.state === 'failed' || row.version <= outcome.version) continue
+      const kept = row.payload ?? (await findContent(trx, flow, row))
+      const payload = kept ?? (row.kind === 'delete' ? keyRecord(keyNames, pk) : undefined)
+      if (payload) again.push({ pk, payload, begun: { body: bodyOf(outcome) } })
+      else notKept.push(pk)
+    }
     // A completed delete left no record of the item. The late request may have created it again.
-    const begun = { body: bodyOf(outcome) }
-    await writeResults(trx, target, [{ pk, became: 'begun', begun }], now())
-    await requeueDelivery(trx, target, { pk, payload, at: now() })
-    wakeDestination(database, target)
-    return 'requeued'
+    const begun = again.map(({ pk, begun }) => ({ pk, became: 'begun' as const, begun }))
+    await writeResults(trx, target, begun, now())
+    for (const { pk, payload } of again) {
+      await requeueDelivery(trx, target, { pk, payload, at: now() })
+    }
+    if (again.length > 0) wakeDestination(database, target)
+    return { again, notKept }
   })
-  if (became === 'fine') return
-  if (became === 'not kept') {
+  if (notKept.length > 0) {
     await database.transaction(async (trx) => {
-      await resetHashes(trx, flow, [pk])
+      await resetHashes(trx, flow, notKept)
       await requestFullScan(trx, flow)
     })
   }
-  log.warn({ flow, destination, pk }, 'a late request may have arrived; the item is sent again')
+  for (const pk of [...again.map((one) => one.pk), ...notKept]) {
+    log.warn({ flow, destination, pk }, 'a late request may have arrived; the item is sent again')
+  }
+}
+
+type Sent = Exclude<DeliveryOutcome, { kind: 'nothing' | 'unchanged' | 'waits' }>
+
+function mayHaveArrived(outcome: DeliveryOutcome): outcome is Sent {
+  const { kind } = outcome
+  if (kind === 'nothing' || kind === 'unchanged' || kind === 'waits') return false
+  return kind !== 'postponed' || outcome.mayHaveArrived
 }
 
 /** What a delete of the same item needs of the sent body. */
-function bodyOf(outcome: Outcome): KeptBody | undefined {
+function bodyOf(outcome: DeliveryOutcome): KeptBody | undefined {
   if (outcome.kind === 'delivered') return outcome.body
   return 'begun' in outcome ? outcome.begun?.body : undefined
 }

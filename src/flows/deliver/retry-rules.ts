@@ -3,12 +3,12 @@ import { backoffMs } from '../../domain/backoff.ts'
 import { retryAfterMs } from '../../outbound/retry-after.ts'
 import type { ItemClaim } from '../../repositories/flows/claims.ts'
 import { keptReason, type Reason } from '../../texts/reason.ts'
-import type { AttemptNote } from '../flow-trace.ts'
+import type { TracedAttempt } from '../flow-trace.ts'
 import type { DeliveryJob, DeliveryResult, DestinationDefinition, Remembered } from '../types.ts'
-import type { AttemptReport } from './circuit-breaker.ts'
-import type { ClaimRule, FormerIdentity } from './claim-rules.ts'
+import type { ReceiverHealth } from './circuit-breaker.ts'
+import type { ClaimRule, FormerIdentity } from './claim-types.ts'
 import { bodyDigest, type ItemBody } from './item-body.ts'
-import type { AttemptNote as GateNote } from './sending-gate.ts'
+import type { AttemptNote } from './sending-gate.ts'
 import type { UncountedAttempts } from './uncounted-attempts.ts'
 
 export type Failure = {
@@ -30,7 +30,7 @@ export type Unanswered = Former & {
 }
 
 /** The result for a row, at the version that was read. */
-export type Outcome =
+export type DeliveryOutcome =
   | (Tried &
       Former & {
         kind: 'delivered'
@@ -125,16 +125,16 @@ type Kept = Pick<Judging, 'body' | 'claims'>
  * Turns an answer into an outcome. `ofReceiver`: the failure is the receiver's, and not that of the item. All destinations use this order. An arrival counts first. Then, a broken-off
  * attempt does not count. Then the destination says whether to retry.
  */
-export function judge(
+export function judgeDelivery(
   answer: Answer,
   one: Attempted,
   by: Judging,
-): { outcome: Outcome; refusal?: Refusal; ofReceiver?: boolean } {
+): { outcome: DeliveryOutcome; refusal?: Refusal; ofReceiver?: boolean } {
   const { tried, attempt } = one
   if (typeof answer === 'object' && answer.ok) {
     return { outcome: delivered(answer, one, by) }
   }
-  if (by.broken || answer === 'apart') return { outcome: postponed(one, by, 0) }
+  if (by.broken || answer === 'apart') return { outcome: postponedOutcome(one, by, 0) }
   const refusal = refusalOf(answer, by.timeoutMs)
   // Nothing was done or can be done, so no attempt counts.
   if (refusal.apart || refusal.blockedMs !== undefined) {
@@ -171,7 +171,7 @@ function delivered(
   { status, remember, forget }: Extract<DeliveryResult, { ok: true }>,
   { tried, attempt, job }: Attempted,
   { body, claims }: Kept,
-): Outcome {
+): DeliveryOutcome {
   return {
     ...{ kind: 'delivered', ...tried, attempts: attempt, status: status ?? null },
     ...(remember && { remember }),
@@ -185,7 +185,7 @@ function delivered(
 }
 
 /** Counts no attempt, but records that the item may have arrived. */
-export function postponed(one: Attempted, kept: Kept, delayMs: number): Outcome {
+export function postponedOutcome(one: Attempted, kept: Kept, delayMs: number): DeliveryOutcome {
   const { tried, mayHaveArrived } = one
   const { version } = tried
   return { ...{ kind: 'postponed', version, delayMs, mayHaveArrived }, ...begunOf(one, kept) }
@@ -207,7 +207,7 @@ export function again(
   tried: Tried,
   failed: Failure,
   retryAfterSeconds?: number,
-): Outcome {
+): DeliveryOutcome {
   if (failed.attempts >= rules.retry.attempts) return { kind: 'final', ...tried, failure: failed }
   const delayMs = delayAfter(failed.attempts, rules, retryAfterSeconds)
   return { kind: 'retry', ...tried, failure: failed, delayMs }
@@ -247,7 +247,7 @@ export function reportOf(
   answers: Answers,
   refusals: readonly Refusal[],
   { items, broken }: { items: number; broken: boolean },
-): { report: AttemptReport; note?: GateNote } {
+): { report: ReceiverHealth; note?: AttemptNote } {
   const [first] = refusals
   // One accepted item shows that the receiver works, even if it refused others.
   if (first === undefined || refusals.length < items) {
@@ -271,10 +271,13 @@ export function reportOf(
 export function traceOf(
   answers: Answers,
   [refusal]: readonly Refusal[],
-): Pick<AttemptNote, 'status' | 'failure'> {
+): Pick<TracedAttempt, 'status' | 'failure'> {
   if (answers === 'thrown' || answers === 'overdue') return { status: null, failure: answers }
   const [first] = answers === 'apart' ? [] : answers
   return refusal
     ? { status: refusal.status ?? null, failure: 'refused' }
     : { status: (first?.ok && first.status) || null, failure: null }
 }
+
+/** Nothing was sent: the destination has this body already. */
+export const sameBody: Reason = { code: 'SAME_BODY' }

@@ -1,13 +1,14 @@
 import type { Database, Db, Trx } from '../../db/database.ts'
 import { isDatabaseUnavailable, isRepeatable } from '../../db/database-failures.ts'
+import type { Log } from '../../domain/log.ts'
 import type { Term } from '../../jobs/leader.ts'
 import { LeaseLostError } from '../../jobs/with-lease.ts'
-import type { DeliveryTarget } from '../../repositories/flows/deliveries.ts'
 import {
   type DeliveryResultRow,
   type RowResult,
   writeResults,
 } from '../../repositories/flows/delivery-results.ts'
+import type { DeliveryTarget } from '../../repositories/flows/delivery-target.ts'
 import {
   addJobTotals,
   type CompletionTarget,
@@ -20,14 +21,13 @@ import { insertFormerIdentities } from '../../repositories/flows/former-identiti
 import { insertItemAttempts, type NewItemAttempt } from '../../repositories/flows/item-versions.ts'
 import { forgetDigests } from '../../repositories/flows/missing-items.ts'
 import { forgetRemembered, writeRemembered } from '../../repositories/flows/remembered-values.ts'
-import { sameBody } from './attempt.ts'
-import type { QueueLog } from './delivery-worker.ts'
-import type { FinalFailure, Outcome } from './retry-rules.ts'
+import type { DeliveryOutcome, FinalFailure } from './retry-rules.ts'
+import { sameBody } from './retry-rules.ts'
 
 /** Proves that no other process has led since an item was read. */
-export type Fence = Pick<Term, 'holds' | 'proof'>
+export type TermProof = Pick<Term, 'holds' | 'proof'>
 
-export type ItemOutcome<Outcome> = { pk: string; outcome: Outcome }
+export type ItemOutcome<DeliveryOutcome> = { pk: string; outcome: DeliveryOutcome }
 
 export type SavedOutcomes = {
   delivered: number
@@ -41,7 +41,7 @@ export type SavedOutcomes = {
  * Outcomes that were written although the rest of their group failed. The group is written again, and these must not
  * be reported twice.
  */
-const written = new WeakSet<ItemOutcome<Outcome>>()
+const written = new WeakSet<ItemOutcome<DeliveryOutcome>>()
 
 /**
  * Saves a group of outcomes. Plain arrivals take one statement without a transaction; saveOutcomes writes the others.
@@ -49,9 +49,9 @@ const written = new WeakSet<ItemOutcome<Outcome>>()
 export async function saveGroup(
   { db, transaction }: Pick<Database, 'db' | 'transaction'>,
   target: CompletionTarget,
-  group: readonly ItemOutcome<Outcome>[],
+  group: readonly ItemOutcome<DeliveryOutcome>[],
   at: Date,
-  fence: Fence,
+  fence: TermProof,
 ): Promise<SavedOutcomes> {
   const unwritten = group.filter((one) => !written.has(one))
   const arrived = await saveArrived(db, target, unwritten, at, fence)
@@ -68,9 +68,9 @@ export async function saveGroup(
 async function saveArrived(
   db: Db,
   target: CompletionTarget,
-  group: readonly ItemOutcome<Outcome>[],
+  group: readonly ItemOutcome<DeliveryOutcome>[],
   at: Date,
-  fence: Fence,
+  fence: TermProof,
 ): Promise<Set<string>> {
   const lease = fence.proof()
   const arrived = group.flatMap(({ pk, outcome }) =>
@@ -94,9 +94,9 @@ async function saveArrived(
 async function saveOutcomes(
   trx: Trx,
   target: CompletionTarget,
-  group: readonly ItemOutcome<Outcome>[],
+  group: readonly ItemOutcome<DeliveryOutcome>[],
   at: Date,
-  fence: Fence,
+  fence: TermProof,
 ): Promise<SavedOutcomes> {
   const { flow, destination, keepsHistory } = target
   const tried = group.map(({ pk, outcome }) =>
@@ -141,7 +141,7 @@ async function saveOutcomes(
     await forgetDigests(trx, flow, [destination], overwritten)
     await markUnread(trx, flow, overwritten)
   }
-  const isUnwritten = ({ pk }: ItemOutcome<Outcome>) => rows.get(pk)?.isDone !== true
+  const isUnwritten = ({ pk }: ItemOutcome<DeliveryOutcome>) => rows.get(pk)?.isDone !== true
   await saveRemembered(trx, target, group.filter(isUnwritten), at)
   await insertFlowErrors(
     trx,
@@ -168,7 +168,7 @@ async function saveOutcomes(
   return saved
 }
 
-type Current = Exclude<Outcome, { kind: 'nothing' }>
+type Current = Exclude<DeliveryOutcome, { kind: 'nothing' }>
 
 /** The result for a row whose current version the outcome concerns. */
 function resultOf(outcome: Current): RowResult {
@@ -199,7 +199,7 @@ function resultOf(outcome: Current): RowResult {
 async function saveRemembered(
   trx: Trx,
   target: DeliveryTarget,
-  group: readonly ItemOutcome<Outcome>[],
+  group: readonly ItemOutcome<DeliveryOutcome>[],
   at: Date,
 ): Promise<void> {
   const remembered = group.flatMap(({ pk, outcome }) =>
@@ -213,7 +213,7 @@ async function saveRemembered(
 }
 
 /** The history entry of an outcome; none if no attempt was made or it does not count. */
-function attemptOf({ pk, outcome }: ItemOutcome<Outcome>): NewItemAttempt[] {
+function attemptOf({ pk, outcome }: ItemOutcome<DeliveryOutcome>): NewItemAttempt[] {
   switch (outcome.kind) {
     case 'delivered': {
       const { change: kind, hash, attempts: attempt, status } = outcome
@@ -237,32 +237,37 @@ function attemptOf({ pk, outcome }: ItemOutcome<Outcome>): NewItemAttempt[] {
   }
 }
 
-export type OutcomeWriter<Outcome> = {
-  add(outcome: ItemOutcome<Outcome>): void
+export type OutcomeWriter<DeliveryOutcome> = {
+  add(outcome: ItemOutcome<DeliveryOutcome>): void
   /** How many are not written yet. */
   size(): number
   /** Resolves when nothing is left to write. */
   idle(): Promise<void>
 }
 
-export type OutcomeWriterOptions<Outcome> = {
+export type OutcomeWriterOptions<DeliveryOutcome> = {
   /** Writes all of them or none. Rejects with LeaseLostError if another process has led since. */
-  save(group: readonly ItemOutcome<Outcome>[]): Promise<void>
-  /** Called with an outcome whose lease was lost, before onOver. */
-  lost(outcome: ItemOutcome<Outcome>): Promise<void>
+  save(group: readonly ItemOutcome<DeliveryOutcome>[]): Promise<void>
+  /** Called with outcomes whose lease was lost, before onOver. */
+  lost(group: readonly ItemOutcome<DeliveryOutcome>[]): Promise<void>
   /** Called once for each item that is finished: its outcome was written, or its lease was lost. */
   onOver(pks: readonly string[]): void
   /** Called with an item whose outcome cannot be written. This process still has the lease. */
   onRefused(pk: string): Promise<void>
   /** Whether to wait for a database that is unavailable. */
   mayWait(): boolean
+  /** Whether other outcomes are likely to follow soon. Without it none are waited for. */
+  moreFollow?(): boolean
   sleep(ms: number): Promise<void>
-  log: QueueLog
+  log: Log
   limits?: WriterLimits | undefined
 }
 
-/** The largest group of a transaction, and how many transactions run at a time. */
-export type WriterLimits = { groupSize: number; lanes: number }
+/**
+ * The largest group of a transaction, how many transactions run at a time, and how long the first outcome of a group waits for
+ * others. A kill in this time sends their items again.
+ */
+export type WriterLimits = { groupSize: number; lanes: number; gatherMs?: number }
 
 const oneByOne: WriterLimits = { groupSize: 500, lanes: 1 }
 
@@ -273,15 +278,15 @@ const retryMs = 1_000
  * wait for a commit per item. A parallel transaction begins only with a full group. While the database restarts,
  * outcomes wait.
  */
-export function createOutcomeWriter<Outcome>(
-  options: OutcomeWriterOptions<Outcome>,
-): OutcomeWriter<Outcome> {
-  const { groupSize, lanes } = options.limits ?? oneByOne
-  const waiting: ItemOutcome<Outcome>[] = []
+export function createOutcomeWriter<DeliveryOutcome>(
+  options: OutcomeWriterOptions<DeliveryOutcome>,
+): OutcomeWriter<DeliveryOutcome> {
+  const { groupSize, lanes, gatherMs = 0 } = options.limits ?? oneByOne
+  const waiting: ItemOutcome<DeliveryOutcome>[] = []
   const writing = new Set<Promise<void>>()
   let unwritten = 0
 
-  const over = (group: readonly ItemOutcome<Outcome>[]) => {
+  const over = (group: readonly ItemOutcome<DeliveryOutcome>[]) => {
     unwritten -= group.length
     options.onOver(group.map(({ pk }) => pk))
   }
@@ -299,30 +304,34 @@ export function createOutcomeWriter<Outcome>(
     }
   }
 
-  const write = async (group: readonly ItemOutcome<Outcome>[]): Promise<void> => {
+  const write = async (group: readonly ItemOutcome<DeliveryOutcome>[]): Promise<void> => {
     try {
       await untilAvailable(group.length, () => options.save(group))
       over(group)
     } catch (error) {
+      if (error instanceof LeaseLostError) return await handOver(group)
       const [first] = group
       // One item that cannot be written must not block the others.
       if (group.length > 1) for (const one of group) await write([one])
-      else if (first) await writeOff(first, error)
+      else if (first) {
+        const { pk } = first
+        options.log.error({ err: error, pk }, 'delivery outcome not stored')
+        await options.onRefused(pk)
+        over(group)
+      }
     }
   }
 
-  const writeOff = async (one: ItemOutcome<Outcome>, error: unknown) => {
-    const { pk } = one
-    if (error instanceof LeaseLostError) {
-      options.log.warn({ pk }, 'delivery taken over by another process')
-      await untilAvailable(1, () => options.lost(one)).catch((cause: unknown) =>
-        options.log.error({ err: cause, pk }, 'delivery sent under an expired lease not requeued'),
-      )
-    } else {
-      options.log.error({ err: error, pk }, 'delivery outcome not stored')
-      await options.onRefused(pk)
+  /** A lost lease never returns, so none of the group is written by itself. */
+  const handOver = async (group: readonly ItemOutcome<DeliveryOutcome>[]) => {
+    const pks = group.map(({ pk }) => pk)
+    options.log.warn({ pks }, 'deliveries taken over by another process')
+    try {
+      await untilAvailable(group.length, () => options.lost(group))
+    } catch (error) {
+      options.log.error({ err: error, pks }, 'deliveries sent under an expired lease not requeued')
     }
-    over([one])
+    over(group)
   }
 
   const openLane = async () => {
@@ -330,7 +339,11 @@ export function createOutcomeWriter<Outcome>(
     writing.add(lane.promise)
     // Collects all outcomes that one attempt adds at the same time.
     await undefined
-    while (waiting.length > 0) await write(waiting.splice(0, groupSize))
+    while (waiting.length > 0) {
+      const gathers = gatherMs > 0 && waiting.length < groupSize && options.moreFollow?.()
+      if (gathers) await options.sleep(gatherMs)
+      await write(waiting.splice(0, groupSize))
+    }
     writing.delete(lane.promise)
     lane.resolve()
   }

@@ -1,4 +1,5 @@
 import type { Database } from '../../db/database.ts'
+import type { Log } from '../../domain/log.ts'
 import {
   concerns,
   listSendStops,
@@ -7,8 +8,7 @@ import {
 } from '../../repositories/flows/send-stops.ts'
 import type { Reason } from '../../texts/reason.ts'
 import type { DestinationDefinition } from '../types.ts'
-import { type AttemptReport, type Breaker, createBreaker, neverOpen } from './circuit-breaker.ts'
-import type { QueueLog } from './delivery-worker.ts'
+import { type Breaker, CircuitBreaker, neverOpen, type ReceiverHealth } from './circuit-breaker.ts'
 import { limiterOf, type RateLimiter } from './rate-limiter.ts'
 
 /** More about an attempt that failed. */
@@ -37,7 +37,7 @@ export type GateStatus = {
 }
 
 /** Decides what may be sent to a destination now, by sending stops, rate limit, breaker, and requested pauses. */
-export type Gate = {
+export type SendingGate = {
   /** Whether an operator stopped sending. Then nothing starts and nothing counts as an attempt. */
   isStopped(): boolean
   /** How many attempts may start now, and when to ask again if none may. */
@@ -46,7 +46,7 @@ export type Gate = {
    * Starts an attempt. Call `report` once with its result. `waitMs` if none may start yet; 0 while sending is
    * stopped.
    */
-  begin(): { report(report: AttemptReport, note?: AttemptNote): void } | { waitMs: number }
+  begin(): { report(report: ReceiverHealth, note?: AttemptNote): void } | { waitMs: number }
   status(): GateStatus
   /** An operator wants an attempt now: ends an open breaker and a requested pause. The rate limit still applies. */
   tryNow(): void
@@ -78,7 +78,10 @@ type GateRules = Pick<DestinationDefinition, 'rateLimit' | 'breaker'>
 function breakerOf({ breaker, rateLimit }: GateRules, now: () => Date): Breaker {
   if (!breaker) return neverOpen
   const failuresMs = rateLimit ? (breaker.failures * rateLimit.perMs) / rateLimit.max : 0
-  return createBreaker({ ...breaker, withinMs: Math.max(breaker.withinMs, 2 * failuresMs) }, now)
+  return new CircuitBreaker(
+    { ...breaker, withinMs: Math.max(breaker.withinMs, 2 * failuresMs) },
+    now,
+  )
 }
 
 export function createGate(
@@ -86,7 +89,7 @@ export function createGate(
   now: () => Date,
   limiter: RateLimiter = limiterOf(definition, now),
   isStopped: () => boolean = () => false,
-): Gate {
+): SendingGate {
   const breaker = breakerOf(definition, now)
   let silentUntil = 0
   let silenceCause: Reason | null = null
@@ -137,7 +140,7 @@ export function createGate(
 
   /** Returns whether the receiver throttles most attempts. */
   const note = (
-    report: AttemptReport,
+    report: ReceiverHealth,
     { cause, retryAfterMs = 0, isForAll = false }: AttemptNote,
   ): boolean => {
     const isThrottled = report === 'throttled' || (report !== 'answered' && retryAfterMs > 0)
@@ -260,18 +263,20 @@ export type Stops = {
   /** Reads the stops. Call it before anything is sent. Rejects if they cannot be read. */
   start(): Promise<void>
   stop(): Promise<void>
+  /** Reads them again now, so that a change which is committed holds in this process. */
+  refresh(): Promise<void>
   isStopped(flow: string, destination: string): boolean
 }
 
-/** A lost notification is corrected within this time. */
-const readAgainMs = 1_000
+/** A lost notification is corrected within this time, also where the connection that it came by is lost unnoticed. */
+const readAgainMs = 5_000
 
 /**
- * Follows the stops of all processes by notifications. Where other processes may write, it also reads them once a
- * second. `onChange` is called when the stops in force change.
+ * Follows the stops of all processes by notifications. Where other processes may write, it also reads them every
+ * five seconds. `onChange` is called when the stops in force change.
  */
 export function createStops(
-  { database, log }: { database: Database; log: QueueLog },
+  { database, log }: { database: Database; log: Log },
   onChange: () => void,
 ): Stops {
   let inForce: readonly SendStop[] = []
@@ -299,6 +304,7 @@ export function createStops(
   const readAgain = () => {
     isStale = true
     reading ??= readAll()
+    return reading
   }
 
   return {
@@ -315,6 +321,7 @@ export function createStops(
       unlisten = undefined
       await reading
     },
+    refresh: readAgain,
     isStopped: (flow, destination) =>
       inForce.length > 0 && inForce.some((stop) => concerns(stop, flow, destination)),
   }

@@ -1,7 +1,7 @@
 import type { Answer } from '../../outbound/guarded-request.ts'
 import type { Reason } from '../../texts/reason.ts'
+import { isHtmlPage, jsonOf } from '../net/http-text.ts'
 import type { HttpDefinition } from '../types.ts'
-import { isHtmlPage, jsonOf } from './http-text.ts'
 
 /**
  * What a successful response must be: `object`: a JSON object; `json`: any JSON that may mean "nothing found", so also a list

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
 import type { Flow } from '../definition/schema.ts'
 import type { OwnDatabase } from '../net/postgres-connection.ts'
-import type { GrantKeeper } from '../oauth/refresh-token-grants.ts'
+import type { RefreshTokens } from '../oauth/access-tokens.ts'
 import type { PaymentsPort } from './payments-port.ts'
 
 /** What a destination gets from the flow runtime. */
@@ -14,5 +14,5 @@ export type DestinationContext = {
   /** For SQL destinations: the service's own database, which no flow may write. */
   ownDatabase?: OwnDatabase | undefined
   /** For destinations whose access uses refresh tokens. */
-  grants?: Pick<GrantKeeper, 'tokens'> | undefined
+  grants?: RefreshTokens | undefined
 }

@@ -4,10 +4,10 @@ import { type Reason, ReasonError } from '../../texts/reason.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError, shortReason } from '../mapping/expression-error.ts'
+import { jsonOf } from '../net/http-text.ts'
 import type { DeliveryJob, DeliveryResult, HttpDefinition, Remembered } from '../types.ts'
 import { gone, postponed, refused } from './delivery-result.ts'
-import type { Judge as StatusJudge } from './http-response.ts'
-import { jsonOf } from './http-text.ts'
+import type { Judge } from './http-response.ts'
 
 /** How a batch request is built and its response is read. */
 export type BatchRules = Pick<NonNullable<HttpDefinition['batch']>, 'body' | 'answers'>
@@ -22,14 +22,14 @@ export type Batch = {
 /** A batch expression failed or returned an unexpected value. */
 export class BatchError extends ReasonError {}
 
-type Judge = Pick<StatusJudge, 'judgeRetry' | 'judgeForeign' | 'isRetried'> & {
+type BatchJudge = Pick<Judge, 'judgeRetry' | 'judgeForeign' | 'isRetried'> & {
   /** The result for an item's own status, with the text of its entry. */
   judgeStatus(answer: Pick<Answer, 'status' | 'retryAfterSeconds'>, said: string): DeliveryResult
 }
 /** Removes secrets that a response may repeat. Called before a text is shortened, because a part of a secret is a secret too. */
 type Hide = (text: string) => string
 
-export function compileBatch(rules: BatchRules, judge: Judge, hide: Hide): Batch {
+export function compileBatch(rules: BatchRules, judge: BatchJudge, hide: Hide): Batch {
   const body = rules.body === undefined ? undefined : compileExpression(rules.body)
   const answers = rules.answers === undefined ? undefined : compileExpression(rules.answers)
   return {
@@ -81,7 +81,7 @@ export function compileBatch(rules: BatchRules, judge: Judge, hide: Hide): Batch
  * - `is: "gone"`: the next attempt creates the item again.
  * - `is: "apart"`: the item is sent again in a request for single items, which looks it up first.
  */
-function resultOf(entry: unknown, answer: Answer, judge: Judge, hide: Hide): DeliveryResult {
+function resultOf(entry: unknown, answer: Answer, judge: BatchJudge, hide: Hide): DeliveryResult {
   const { status, retryAfterSeconds } = answer
   const byStatus = (own: number, said: string) =>
     judge.judgeStatus({ status: own, retryAfterSeconds }, said)

@@ -2,8 +2,8 @@ import type { Answer } from '../../outbound/guarded-request.ts'
 import type { Reason } from '../../texts/reason.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError, shortReason } from '../mapping/expression-error.ts'
+import { jsonOf } from '../net/http-text.ts'
 import type { Remembered } from '../types.ts'
-import { jsonOf } from './http-text.ts'
 
 /** JSONata expressions over the response's JSON (with `$pk` and `$headers`), by the name under which the value is remembered. */
 export type RememberedValueRules = Readonly<Record<string, string>>

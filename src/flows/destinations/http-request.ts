@@ -6,9 +6,9 @@ import { withoutVersions } from '../definition/identity.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError, shortReason } from '../mapping/expression-error.ts'
 import { usedIn } from '../mapping/named-values.ts'
+import { type BodyForm, contentTypes, TemplateError, writeBody } from '../net/http-body.ts'
 import { hasDots } from '../net/path-segments.ts'
 import type { DeliveryJob, HttpDefinition } from '../types.ts'
-import { type BodyForm, contentTypes, TemplateError, writeBody } from './http-body.ts'
 
 export type RequestTemplate = {
   method: RequestMethod
@@ -66,19 +66,19 @@ export function compileRequest(template: RequestTemplate, rules: Rules): Request
     make: async (job) => {
       if (job.kind === 'delete') requireValues(needed, job)
       const fill = async (own: RequestValues) =>
-        fillRequest(template, own, expression ? await evaluate(expression, own) : own.body, rules)
+        fillContent(template, own, expression ? await evaluate(expression, own) : own.body, rules)
       const first = await fill(job)
       const { pk, body, remembered } = job
-      const keyed = { pk, body, remembered, jobKey: requestKey(job.jobKey, first) }
+      const keyed = { pk, body, remembered, jobKey: idempotencyKeyOf(job.jobKey, first) }
       // The key depends on the rest of the request. So a template with `{jobKey}` is filled a second time.
-      return namesKey
-        ? await fill(keyed)
-        : { ...first, headers: headersOf(template, keyed, first, rules) }
+      const content = namesKey ? await fill(keyed) : first
+      return { ...content, headers: headersOf(template, keyed, content, rules) }
     },
     problemOf: (job) => {
       try {
         if (job.kind === 'delete') requireValues(needed, job)
-        fillRequest(template, job, expression ? undefined : job.body, rules)
+        const content = fillContent(template, job, expression ? undefined : job.body, rules)
+        headersOf(template, job, content, rules)
         return undefined
       } catch (error) {
         if (error instanceof TemplateError) return error.why
@@ -93,7 +93,7 @@ export function compileRequest(template: RequestTemplate, rules: Rules): Request
  * for another method, address or body of the same change, because a receiver returns its first response for a repeated key.
  * Another API version is the same address, so an attempt in doubt keeps its key.
  */
-export function requestKey(
+export function idempotencyKeyOf(
   changeKey: string,
   { method, url, body }: { method: string; url: string; body?: string | undefined },
 ): string {
@@ -133,19 +133,18 @@ async function evaluate(expression: Expression, job: RequestValues): Promise<unk
   }
 }
 
-function fillRequest(
+function fillContent(
   template: RequestTemplate,
   job: RequestValues,
   body: unknown,
   rules: Rules,
-): Request {
+): Omit<Request, 'headers'> {
   const { method } = template
   // A DELETE has a body only with a body expression.
   const mayHaveBody = method !== 'GET' && (method !== 'DELETE' || template.body !== undefined)
   const text = mayHaveBody && body !== undefined && body !== null ? written(rules, body) : undefined
   const url = fillUrl(template.url.reveal(), job, rules)
-  const made = { method, url, ...(text !== undefined && { body: text }) }
-  return { ...made, headers: headersOf(template, job, made, rules) }
+  return { method, url, ...(text !== undefined && { body: text }) }
 }
 
 function headersOf(

@@ -4,12 +4,12 @@ import type { Reason } from '../../texts/reason.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
+import { answerText, describeRefusal, jsonOf } from '../net/http-text.ts'
 import { maskSecrets } from '../net/mask-secrets.ts'
 import type { DeliveryJob, DeliveryResult, HttpDefinition } from '../types.ts'
 import { type ExpectedBody, foreignReason, isGraphqlFailure, isSuccess } from './answer-origin.ts'
 import { foreign, gone, postponed, refused } from './delivery-result.ts'
 import type { RequestTemplate } from './http-request.ts'
-import { describeRefusal, jsonOf, textOf } from './http-text.ts'
 
 export type JudgeSettings = Pick<HttpDefinition['retry'], 'retryStatus' | 'respectRetryAfter'> & {
   /** A receiver's own meaning of certain responses. */
@@ -160,7 +160,7 @@ async function evaluate(
   { kind, body: sent = null, remembered = {} }: SentJob,
 ): Promise<unknown> {
   const { status } = answer
-  const text = textOf(answer).slice(0, longestText)
+  const text = answerText(answer).slice(0, longestText)
   try {
     const body = jsonOf(answer) ?? null
     return await when.evaluate({ status, body, text, kind, sent, remembered })

@@ -3,6 +3,8 @@ import { type Answer, guardedRequest, RequestFailure } from '../../outbound/guar
 import { orAborted } from '../../outbound/send-attempt.ts'
 import type { Reason } from '../../texts/reason.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
+import { TemplateError } from '../net/http-body.ts'
+import { isHtmlPage, jsonOf } from '../net/http-text.ts'
 import { maskSecrets, secretsOf } from '../net/mask-secrets.ts'
 import { type OAuthSettings, openTokens, TokenBlockedError } from '../oauth/access-tokens.ts'
 import { TokenError } from '../oauth/token-request.ts'
@@ -17,7 +19,6 @@ import { type ExpectedBody, isSuccess, readsJson } from './answer-origin.ts'
 import { aborted, blocked, foreign, gone, postponed, refused } from './delivery-result.ts'
 import type { DestinationContext } from './destination-context.ts'
 import { BatchError, type BatchRules, compileBatch } from './http-batch.ts'
-import { TemplateError } from './http-body.ts'
 import {
   compileLookups,
   type Lookups,
@@ -28,13 +29,12 @@ import {
 import { compileRememberedValues, type RememberedValueRules } from './http-remembered-values.ts'
 import {
   compileRequest,
+  idempotencyKeyOf,
   type Request,
   type RequestMaker,
   type RequestTemplate,
-  requestKey,
 } from './http-request.ts'
-import { createJudge, type JudgeSettings } from './http-response.ts'
-import { isHtmlPage, jsonOf } from './http-text.ts'
+import { createJudge, type Judge, type JudgeSettings } from './http-response.ts'
 
 export type { RequestTemplate } from './http-request.ts'
 
@@ -74,73 +74,49 @@ const lastAttempt = Number.MAX_SAFE_INTEGER
 /** A message shows 200 characters of a response. Processing all of a large one would block the event loop. */
 const maxMessageCharacters = 4_000
 
-/**
- * Sends each item by HTTP, by default as JSON. Every request has the header `idempotency-key`, unless the definition sets it:
- * one value for all attempts of a change. Redirects are not followed.
- */
-export function openHttpDestination(settings: HttpSettings): Destination {
-  const { create, batch, agent, timeoutMs, respectRetryAfter } = settings
-  const { sign, now, staysBelow } = settings
-  const rules = { send: settings.send ?? 'json', sign, now, staysBelow } as const
-  const requests = {
-    request: compileRequest(settings.request, rules),
-    create: create && compileRequest(create, rules),
-    delete: settings.delete && compileRequest(settings.delete, rules),
-    batch: batch && compileRequest(batch.request, rules),
-  }
-  const parts = settings.request.parts?.map((body) =>
-    compileRequest({ ...settings.request, body }, rules),
-  )
-  const templates = [
-    ...Object.values(requests).map((one) => one?.template),
-    ...(settings.find ?? []),
-  ]
-  const secrets = templates.flatMap((one) => (one ? secretsOf(one) : []))
-  const usedBy = settings.usedBy ?? { flow: '', destination: '' }
-  const tokens =
-    settings.auth && openTokens(settings.auth, settings.grants, { agent, timeoutMs, usedBy })
-  let shown: readonly string[] = secrets
-  const hide = (text: string) => maskSecrets(text.slice(0, maxMessageCharacters), shown, '[masked]')
-  const memory = settings.remember && compileRememberedValues(settings.remember, hide)
-  const judge = createJudge({ ...settings, secrets: () => shown })
-  const expected: ExpectedBody = readsJson(settings) ? 'object' : 'any'
-  /** A list counts where it has the values to remember, as PostgREST answers. */
-  const expectedIn = async (answer: Answer, pk: string): Promise<ExpectedBody> => {
-    if (!memory || !Array.isArray(jsonOf(answer))) return expected
-    const extracted = await memory.of(answer, pk)
-    return extracted && 'values' in extracted ? 'json' : expected
-  }
-  const lookups =
-    settings.find &&
-    compileLookups(settings.find, {
-      compile: (template) => compileRequest(template, rules),
-      remember: settings.remember,
-      hide,
-      judge,
-    })
+/** Sends requests of one destination, and knows the texts that no message may contain. */
+class HttpSender {
+  readonly #settings: HttpSettings
+  readonly #secrets: readonly string[]
+  readonly #tokens: ReturnType<typeof openTokens> | undefined
+  #shown: readonly string[]
 
-  const lookUp = async (job: DeliveryJob, sendRequest: SendRequest): ReturnType<Lookups['find']> =>
-    lookups ? await lookups.find(job, sendRequest) : { remembered: job.remembered }
+  constructor(settings: HttpSettings, secrets: readonly string[]) {
+    const { agent, auth, grants, timeoutMs, usedBy = { flow: '', destination: '' } } = settings
+    this.#settings = settings
+    this.#secrets = secrets
+    this.#shown = secrets
+    this.#tokens = auth && openTokens(auth, grants, { agent, timeoutMs, usedBy })
+  }
 
-  const send = async (
+  secrets(): readonly string[] {
+    return this.#shown
+  }
+
+  hide(text: string): string {
+    return maskSecrets(text.slice(0, maxMessageCharacters), this.#shown, '[masked]')
+  }
+
+  async send(
     request: Request,
     job: Pick<DeliveryJob, 'mayStart'>,
     signal: AbortSignal,
     maxBytes = maxAnswerBytes,
-  ): Promise<Answer> => {
+  ): Promise<Answer> {
+    const tokens = this.#tokens
     const token = await (tokens && orAborted(signal, tokens.get()))
-    if (tokens) shown = [...secrets, ...tokens.secrets()]
+    if (tokens) this.#shown = [...this.#secrets, ...tokens.secrets()]
     const bearer = token === undefined ? {} : { authorization: `Bearer ${token}` }
     const answer = await guardedRequest({
       ...request,
       mayCut: true,
       headers: { ...request.headers, ...bearer },
-      agent,
-      timeoutMs,
+      agent: this.#settings.agent,
       maxBytes,
+      // It has the timeout of the attempt.
       signal,
       mayStart: job.mayStart,
-      now: () => settings.now().getTime(),
+      now: () => this.#settings.now().getTime(),
     })
     if (token !== undefined && answer.status === unauthorized && !isHtmlPage(answer)) {
       tokens?.refused(token)
@@ -148,31 +124,146 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     }
     return answer
   }
+}
 
-  const judgeUpsert = async (
+/** The requests of a definition, ready to be made. */
+function compileRequests(settings: HttpSettings) {
+  const { batch, create, delete: remove, request, send = 'json', sign, now, staysBelow } = settings
+  const rules = { send, sign, now, staysBelow } as const
+  const compile = (template: RequestTemplate) => compileRequest(template, rules)
+  return {
+    compile,
+    request: compile(request),
+    create: create && compile(create),
+    delete: remove && compile(remove),
+    batch: batch && compile(batch.request),
+    parts: request.parts?.map((body) => compile({ ...request, body })),
+  }
+}
+
+function compiledBatch(settings: HttpSettings, judge: Judge, hide: (text: string) => string) {
+  const { batch } = settings
+  if (!batch) return undefined
+  const judgeStatus = (answer: Answer, said: string) =>
+    judge.judgeStatus(batch.request, answer, {
+      code: 'HTTP_STATUS',
+      data: { status: answer.status, ...(said !== '' && { said }) },
+    })
+  return compileBatch(batch, { ...judge, judgeStatus }, hide)
+}
+
+/**
+ * Sends each item by HTTP, by default as JSON. Every request has the header `idempotency-key`, unless the definition sets it:
+ * one value for all attempts of a change. Redirects are not followed.
+ */
+export class HttpDestination implements Destination {
+  readonly batches?: NonNullable<Destination['batches']>
+  readonly #settings: HttpSettings
+  readonly #requests: ReturnType<typeof compileRequests>
+  readonly #sender: HttpSender
+  readonly #judge: Judge
+  readonly #memory: ReturnType<typeof compileRememberedValues> | undefined
+  readonly #lookups: Lookups | undefined
+  readonly #batch: ReturnType<typeof compiledBatch>
+  readonly #expected: ExpectedBody
+
+  constructor(settings: HttpSettings) {
+    const { batch, find, remember } = settings
+    const requests = compileRequests(settings)
+    const { compile, request, create, delete: remove } = requests
+    const templates = [
+      ...[request, create, remove, requests.batch].map((one) => one?.template),
+      ...(find ?? []),
+    ]
+    const secrets = templates.flatMap((one) => (one ? secretsOf(one) : []))
+    const sender = new HttpSender(settings, secrets)
+    const hide = (text: string) => sender.hide(text)
+    const judge = createJudge({ ...settings, secrets: () => sender.secrets() })
+    this.#settings = settings
+    this.#requests = requests
+    this.#sender = sender
+    this.#judge = judge
+    this.#memory = remember && compileRememberedValues(remember, hide)
+    this.#lookups = find && compileLookups(find, { compile, remember, hide, judge })
+    this.#batch = compiledBatch(settings, judge, hide)
+    this.#expected = readsJson(settings) ? 'object' : 'any'
+    if (!batch) return
+    this.batches = {
+      most: (kind) => (kind === 'upsert' ? batch.size : 1),
+      deliver: (jobs, signal) => this.#deliverTogether(jobs, signal),
+    }
+  }
+
+  async deliver(job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> {
+    // A destination with only a batch request sends a single item as a batch of one.
+    const isBatchOnly = this.#settings.batch?.request === this.#settings.request
+    if (!isBatchOnly || job.kind === 'delete') return await this.#deliverAlone(job, signal)
+    const results = await this.#orFailure(signal, () => this.#sendTogether([job], signal))
+    const empty = refused({ code: 'BATCH_EMPTY' })
+    const result = results === 'apart' ? empty : 'ok' in results ? results : (results[0] ?? empty)
+    // There is no other request for the item. Without an attempt it would be sent again at once, without end.
+    return result.ok ? result : { ...result, apart: false }
+  }
+
+  refusalOf(job: DeliveryJob): Reason | undefined {
+    const empty = emptyProblem(job)
+    if (empty !== undefined) return empty
+    const { request, create, delete: remove } = this.#requests
+    if (job.kind === 'delete' && !remove) return noDelete
+    // A lookup finds the missing values later.
+    const lookup = this.#lookups?.firstFor(job.remembered)
+    if (lookup) return lookup.problemOf(job)
+    const isNew = job.remembered === undefined && create !== undefined
+    const maker = job.kind === 'delete' ? remove : isNew ? create : request
+    return maker?.problemOf(job)
+  }
+
+  async close(): Promise<void> {}
+
+  #deliverAlone(job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> {
+    const problem = this.refusalOf(job)
+    if (problem !== undefined) return Promise.resolve(refused(problem))
+    const sendRequest: SendRequest = (request) => this.#sender.send(request, job, signal)
+    return this.#orFailure(signal, () =>
+      job.kind === 'delete'
+        ? this.#deliverDelete(job, sendRequest)
+        : this.#deliverUpsert(job, sendRequest),
+    )
+  }
+
+  /** A list counts where it has the values to remember, as PostgREST answers. */
+  async #expectedIn(answer: Answer, pk: string): Promise<ExpectedBody> {
+    if (!this.#memory || !Array.isArray(jsonOf(answer))) return this.#expected
+    const extracted = await this.#memory.of(answer, pk)
+    return extracted && 'values' in extracted ? 'json' : this.#expected
+  }
+
+  async #lookUp(job: DeliveryJob, sendRequest: SendRequest): ReturnType<Lookups['find']> {
+    return this.#lookups
+      ? await this.#lookups.find(job, sendRequest)
+      : { remembered: job.remembered }
+  }
+
+  async #judgeUpsert(
     { template }: RequestMaker,
     answer: Answer,
     job: DeliveryJob,
-  ): Promise<Judged> => {
-    const body = await expectedIn(answer, job.pk)
-    return { answer, judged: await judge.judge(template, answer, job, body) }
+  ): Promise<Judged> {
+    const body = await this.#expectedIn(answer, job.pk)
+    return { answer, judged: await this.#judge.judge(template, answer, job, body) }
   }
 
   /** Sends the parts of a refused request. Returns the refusal, unless the receiver takes all parts or must be asked again. */
-  const orParts = async (
-    whole: Judged,
-    job: DeliveryJob,
-    sendRequest: SendRequest,
-  ): Promise<Judged> => {
-    if (!parts || whole.judged.ok || whole.judged.retryable) return whole
+  async #orParts(whole: Judged, job: DeliveryJob, sendRequest: SendRequest): Promise<Judged> {
+    if (!this.#requests.parts || whole.judged.ok || whole.judged.retryable) return whole
     if (!valueRefusals.includes(whole.answer.status)) return whole
     let result: Judged | undefined
-    for (const part of parts) {
+    for (const part of this.#requests.parts) {
       const request = await part.make(job)
       if (request.body === undefined) continue
       // The answer shows the old values of the other parts, which is no reason for another attempt.
       const last = { ...job, attempt: lastAttempt }
-      const sent = await judgeUpsert(part, await sendRequest(request), last)
+      const sent = await this.#judgeUpsert(part, await sendRequest(request), last)
       if (!sent.judged.ok && sent.judged.retryable) return sent
       if (!sent.judged.ok) result = whole
       else result ??= sent
@@ -180,90 +271,86 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     return result ?? whole
   }
 
-  const deliverUpsert = async (
-    job: DeliveryJob,
-    sendRequest: SendRequest,
-  ): Promise<DeliveryResult> => {
-    const known = await lookUp(job, sendRequest)
+  async #deliverUpsert(job: DeliveryJob, sendRequest: SendRequest): Promise<DeliveryResult> {
+    const known = await this.#lookUp(job, sendRequest)
     if ('failed' in known) return known.failed
     const { found, remembered, fresh } = known
-    const isNew = remembered === undefined && requests.create !== undefined
-    const maker = (isNew && requests.create) || requests.request
+    const isNew = remembered === undefined && this.#requests.create !== undefined
+    const maker = (isNew && this.#requests.create) || this.#requests.request
     const jobWithValues = withRemembered(job, fresh ? { ...remembered, ...fresh } : remembered)
     const request = await maker.make(jobWithValues)
-    const whole = await judgeUpsert(maker, await sendRequest(request), jobWithValues)
+    const whole = await this.#judgeUpsert(maker, await sendRequest(request), jobWithValues)
     const { answer, judged } =
-      maker === requests.request ? await orParts(whole, jobWithValues, sendRequest) : whole
+      maker === this.#requests.request
+        ? await this.#orParts(whole, jobWithValues, sendRequest)
+        : whole
     if (!judged.ok && judged.isForeign) return judged
     if (judged.ok) {
-      if (!memory) return judged
-      const extracted = await memory.of(answer, job.pk)
+      if (!this.#memory) return judged
+      const extracted = await this.#memory.of(answer, job.pk)
       if (extracted && 'values' in extracted) return { ...judged, remember: extracted.values }
       if (found) return { ...judged, remember: found }
       if (remembered) return judged
-      const later = await lookUp(job, sendRequest)
+      const later = await this.#lookUp(job, sendRequest)
       if ('failed' in later) return later.failed
       if (later.found) return { ...judged, remember: later.found }
       const { status } = answer
       const data = { status, said: extracted?.unclear }
       return refused({ code: 'NOT_REMEMBERED', data }, { status })
     }
-    if (!isNew && requests.create && notFoundStatuses.includes(answer.status)) {
+    if (!isNew && this.#requests.create && notFoundStatuses.includes(answer.status)) {
       const { status } = answer
       return gone({ code: 'GONE', data: { status } }, status)
     }
     // The response may have values for the next attempt, such as the item's id.
-    const mayHaveValues = judged.retryable && !judged.forget && !judge.isRetried(answer.status)
-    const extracted = mayHaveValues ? await memory?.of(answer, job.pk) : undefined
+    const mayHaveValues =
+      judged.retryable && !judged.forget && !this.#judge.isRetried(answer.status)
+    const extracted = mayHaveValues ? await this.#memory?.of(answer, job.pk) : undefined
     return extracted && 'values' in extracted ? { ...judged, remember: extracted.values } : judged
   }
 
-  const deliverDelete = async (
-    job: DeliveryJob,
-    sendRequest: SendRequest,
-  ): Promise<DeliveryResult> => {
-    if (!requests.delete) return refused(noDelete)
-    const known = await lookUp(job, sendRequest)
+  async #deliverDelete(job: DeliveryJob, sendRequest: SendRequest): Promise<DeliveryResult> {
+    if (!this.#requests.delete) return refused(noDelete)
+    const known = await this.#lookUp(job, sendRequest)
     if ('failed' in known) {
       // The item no longer exists at the receiver.
       return !known.failed.ok && known.failed.forget
-        ? doneDelete(known.failed.status)
+        ? this.#doneDelete(known.failed.status)
         : known.failed
     }
     const { remembered, fresh } = known
     // The item does not exist at the receiver.
-    if (!remembered && lookups?.hasSearch) return { ok: true }
+    if (!remembered && this.#lookups?.hasSearch) return { ok: true }
     const jobWithValues = withRemembered(job, fresh ? { ...remembered, ...fresh } : remembered)
-    const answer = await sendRequest(await requests.delete.make(jobWithValues))
-    const body = await expectedIn(answer, job.pk)
-    const judged = await judge.judge(requests.delete.template, answer, jobWithValues, body)
+    const answer = await sendRequest(await this.#requests.delete.make(jobWithValues))
+    const body = await this.#expectedIn(answer, job.pk)
+    const judged = await this.#judge.judge(
+      this.#requests.delete.template,
+      answer,
+      jobWithValues,
+      body,
+    )
     if (!judged.ok && !judged.forget) return judged
     const { status } = answer
-    if (settings.delete?.keeps && judged.ok && isSuccess(status)) {
-      const extracted = await memory?.of(answer, job.pk)
+    if (this.#settings.delete?.keeps && judged.ok && isSuccess(status)) {
+      const extracted = await this.#memory?.of(answer, job.pk)
       const kept = extracted && 'values' in extracted ? extracted.values : remembered
       return { ok: true, status, ...(kept && { remember: kept }) }
     }
-    return doneDelete(status)
+    return this.#doneDelete(status)
   }
 
-  const doneDelete = (status: number | undefined): DeliveryResult => ({
-    ok: true,
-    ...(status !== undefined && { status }),
-    ...(memory && { forget: true }),
-  })
-
-  const orFailure = async <T>(signal: AbortSignal, work: () => Promise<T>) => {
+  async #orFailure<T>(signal: AbortSignal, work: () => Promise<T>) {
     try {
       return await work()
     } catch (error) {
-      if (error instanceof RequestFailure) return ofFailure(error, signal, timeoutMs)
+      if (error instanceof RequestFailure) return ofFailure(error, signal, this.#settings.timeoutMs)
       if (error instanceof TokenBlockedError) return blocked(error.why, error.checkAgainMs)
       // The next attempt requests a new token.
       if (error instanceof TokenError) {
         const extra = {
           ...(error.status !== undefined && { status: error.status }),
-          ...(respectRetryAfter &&
+          ...(this.#settings.respectRetryAfter &&
             error.retryAfterSeconds !== null && { retryAfterSeconds: error.retryAfterSeconds }),
         }
         if (error.isForeign) return foreign(error.why, extra)
@@ -279,58 +366,21 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     }
   }
 
-  const deliver = (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
-    const problem = problemOf(job)
-    if (problem !== undefined) return Promise.resolve(refused(problem))
-    const sendRequest: SendRequest = (request) => send(request, job, signal)
-    return orFailure(signal, () =>
-      (job.kind === 'delete' ? deliverDelete : deliverUpsert)(job, sendRequest),
-    )
-  }
-
-  const problemOf = (job: DeliveryJob): Reason | undefined => {
-    const empty = emptyProblem(job)
-    if (empty !== undefined) return empty
-    if (job.kind === 'delete' && !requests.delete) return noDelete
-    // A lookup finds the missing values later.
-    const lookup = lookups?.firstFor(job.remembered)
-    if (lookup) return lookup.problemOf(job)
-    const isNew = job.remembered === undefined && requests.create !== undefined
-    const maker =
-      job.kind === 'delete' ? requests.delete : isNew ? requests.create : requests.request
-    return maker?.problemOf(job)
-  }
-
-  const compiled =
-    batch &&
-    compileBatch(
-      batch,
-      {
-        ...judge,
-        judgeStatus: (answer, said) =>
-          judge.judgeStatus(batch.request, answer, {
-            code: 'HTTP_STATUS',
-            data: { status: answer.status, ...(said !== '' && { said }) },
-          }),
-      },
-      hide,
-    )
-
   /** Returns a single result when it applies to all items; `apart` when smaller batches must follow. */
-  const sendTogether = async (
+  async #sendTogether(
     jobs: readonly DeliveryJob[],
     signal: AbortSignal,
-  ): Promise<readonly DeliveryResult[] | DeliveryResult | 'apart'> => {
+  ): Promise<readonly DeliveryResult[] | DeliveryResult | 'apart'> {
     const [first] = jobs
-    if (!first || !compiled || !requests.batch) return []
+    if (!first || !this.#batch || !this.#requests.batch) return []
     const problem = jobs.map(emptyProblem).find((found) => found !== undefined)
     if (problem !== undefined) return refused(problem)
-    const { method, url } = requests.batch.template
+    const { method, url } = this.#requests.batch.template
     const address = { method, url: url.reveal() }
     // Each item gets the key that a request with only this item would have.
     const items = jobs.map((job) => ({
       ...job,
-      jobKey: requestKey(job.jobKey, { ...address, body: JSON.stringify(job.body) }),
+      jobKey: idempotencyKeyOf(job.jobKey, { ...address, body: JSON.stringify(job.body) }),
     }))
     const keys = JSON.stringify(items.map(({ jobKey }) => jobKey))
     const together: DeliveryJob = {
@@ -338,46 +388,38 @@ export function openHttpDestination(settings: HttpSettings): Destination {
       pk: '',
       // Key of the whole request; `jobKeys` are the keys of the items.
       jobKey: createHash('sha256').update(keys).digest('hex'),
-      body: await compiled.bodyOf(items),
+      body: await this.#batch.bodyOf(items),
       // All jobs are called, because each call records that its item may have arrived.
       mayStart: () => jobs.map((job) => job.mayStart()).every(Boolean),
     }
-    const request = await requests.batch.make(together)
-    const answer = await send(request, together, signal, maxBatchAnswerBytes)
-    const body = batch?.answers === undefined ? expected : 'json'
-    const whole = await judge.judge(requests.batch.template, answer, together, body)
+    const request = await this.#requests.batch.make(together)
+    const answer = await this.#sender.send(request, together, signal, maxBatchAnswerBytes)
+    const body = this.#settings.batch?.answers === undefined ? this.#expected : 'json'
+    const whole = await this.#judge.judge(this.#requests.batch.template, answer, together, body)
     // The results of the items are lost with it. Smaller batches repeat the items under their own keys.
-    if (whole.ok && answer.isCut && batch?.answers !== undefined) {
-      return jobs.length > 1 ? 'apart' : judge.judgeRetry(answer, { code: 'BATCH_TOO_LARGE' })
+    if (whole.ok && answer.isCut && this.#settings.batch?.answers !== undefined) {
+      return jobs.length > 1 ? 'apart' : this.#judge.judgeRetry(answer, { code: 'BATCH_TOO_LARGE' })
     }
-    return whole.ok ? compiled.resultsOf(answer, jobs) : whole
+    return whole.ok ? this.#batch.resultsOf(answer, jobs) : whole
   }
 
-  const batches: NonNullable<Destination['batches']> = {
-    most: (kind) => (kind === 'upsert' ? (batch?.size ?? 1) : 1),
-    deliver: async (jobs, signal) => {
-      const results = await orFailure(signal, () => sendTogether(jobs, signal))
-      if (results === 'apart' || !('ok' in results)) return results
-      // Some items may be valid on their own.
-      const isOfItems = !results.ok && !results.retryable && !results.outage
-      return isOfItems ? 'apart' : jobs.map(() => results)
-    },
+  #doneDelete(status: number | undefined): DeliveryResult {
+    return {
+      ok: true,
+      ...(status !== undefined && { status }),
+      ...(this.#memory && { forget: true }),
+    }
   }
 
-  // A destination with only a batch request sends a single item as a batch of one.
-  const isBatchOnly = batch?.request === settings.request
-  return {
-    deliver: async (job, signal) => {
-      if (!isBatchOnly || job.kind === 'delete') return await deliver(job, signal)
-      const results = await orFailure(signal, () => sendTogether([job], signal))
-      const empty = refused({ code: 'BATCH_EMPTY' })
-      const result = results === 'apart' ? empty : 'ok' in results ? results : (results[0] ?? empty)
-      // There is no other request for the item. Without an attempt it would be sent again at once, without end.
-      return result.ok ? result : { ...result, apart: false }
-    },
-    ...(batch && { batches }),
-    refusalOf: problemOf,
-    close: async () => {},
+  async #deliverTogether(
+    jobs: readonly DeliveryJob[],
+    signal: AbortSignal,
+  ): Promise<readonly DeliveryResult[] | 'apart'> {
+    const results = await this.#orFailure(signal, () => this.#sendTogether(jobs, signal))
+    if (results === 'apart' || !('ok' in results)) return results
+    // Some items may be valid on their own.
+    const isOfItems = !results.ok && !results.retryable && !results.outage
+    return isOfItems ? 'apart' : jobs.map(() => results)
   }
 }
 

@@ -2,7 +2,7 @@ import { fenceOf } from '../definition/reach.ts'
 import type { Destination, DestinationDefinition } from '../types.ts'
 import type { DestinationContext } from './destination-context.ts'
 import { openFileDestination } from './file.ts'
-import { openHttpDestination } from './http.ts'
+import { HttpDestination } from './http.ts'
 import { openPaymentsPos, openPaymentsStores } from './payments-stores.ts'
 import { openSqlDestination } from './sql.ts'
 
@@ -16,7 +16,7 @@ export function openDestination(
 ): Destination {
   switch (definition.type) {
     case 'http':
-      return openHttpDestination({
+      return new HttpDestination({
         ...definition,
         ...definition.retry,
         batch: definition.batch && {

@@ -1,5 +1,5 @@
 import type { OwnDatabase } from '../net/postgres-connection.ts'
-import type { SqlColumns, SqlRow, SqlValue } from './sql-statements.ts'
+import type { SqlColumns, SqlKey, SqlRow } from './statements/sql-statement.ts'
 
 export type SqlClientSettings = {
   /** Includes the password. */
@@ -20,8 +20,8 @@ export type SqlClient = {
    * written.
    */
   upsert(rows: readonly SqlRow[], mayStart: () => boolean): Promise<void>
-  /** @param keys the values of the upsertKey columns, per row. A missing row is not an error. */
-  remove(keys: readonly (readonly SqlValue[])[], mayStart: () => boolean): Promise<void>
+  /** A missing row is not an error. */
+  remove(keys: readonly SqlKey[], mayStart: () => boolean): Promise<void>
   /** The columns whose type needs a conversion. Rejects like the other functions. */
   columns(): Promise<SqlColumns>
   close(): Promise<void>

@@ -8,7 +8,7 @@ import { OwnDatabaseError } from '../net/postgres-connection.ts'
 import type { DeliveryResult } from '../types.ts'
 import { postponed, refused } from './delivery-result.ts'
 import { ConnectError, SimilarKeyError } from './sql-client.ts'
-import type { SqlDriver } from './sql-statements.ts'
+import type { SqlDriver } from './statements/sql-statement.ts'
 
 type Failed = Extract<DeliveryResult, { ok: false }>
 

@@ -10,16 +10,14 @@ import {
   timeLimits,
   WithheldError,
 } from './sql-client.ts'
+import { mssqlColumnsQuery, mssqlDelete, mssqlUpsert } from './statements/mssql-statements.ts'
 import {
-  columnsQuery,
-  deleteStatement,
   givenIn,
-  mssqlUpsert,
   type SqlColumns,
   type SqlStatement,
   type SqlTarget,
   type SqlValue,
-} from './sql-statements.ts'
+} from './statements/sql-statement.ts'
 
 const longestText = 4_000
 
@@ -46,7 +44,11 @@ export function openMssql(target: SqlTarget, settings: SqlClientSettings): SqlCl
     if (!mayStart()) throw new WithheldError()
     for (const [index, value] of values.entries()) {
       const isBytes = areBytes(names[index % names.length] ?? '')
-      request.input(`p${index}`, isBytes ? mssql.VarBinary(mssql.MAX) : textType(value), value)
+      request.input(
+        String(index + 1),
+        isBytes ? mssql.VarBinary(mssql.MAX) : textType(value),
+        value,
+      )
     }
     return await request.query(`set lock_timeout ${limits.lockMs}; ${text}`)
   }
@@ -56,10 +58,10 @@ export function openMssql(target: SqlTarget, settings: SqlClientSettings): SqlCl
       await run(mssqlUpsert(target, rows), givenIn(rows), mayStart)
     },
     remove: async (keys, mayStart) => {
-      await run(deleteStatement(target, keys), target.upsertKey, mayStart)
+      await run(mssqlDelete(target, keys), target.upsertKey, mayStart)
     },
     columns: async () => {
-      const { recordset } = await run(columnsQuery(target), [], () => true)
+      const { recordset } = await run(mssqlColumnsQuery(target), [], () => true)
       columns = columnsOf(recordset ?? [])
       return columns
     },

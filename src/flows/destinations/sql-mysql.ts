@@ -12,10 +12,9 @@ import {
   WithheldError,
 } from './sql-client.ts'
 import {
-  columnsQuery,
-  deleteStatement,
-  keyOf,
+  mysqlColumnsQuery,
   mysqlCount,
+  mysqlDelete,
   mysqlInsert,
   mysqlKeyQuery,
   mysqlKeyText,
@@ -23,10 +22,13 @@ import {
   mysqlSimilarKeys,
   mysqlUpdate,
   mysqlUpsert,
+} from './statements/mysql-statements.ts'
+import {
+  keyOf,
   type SqlRow,
   type SqlStatement,
   type SqlTarget,
-} from './sql-statements.ts'
+} from './statements/sql-statement.ts'
 
 const duplicateEntry = 1062
 /** Errors of an insert when the row may exist: null in the primary key, another unique index, a missing default, a check. */
@@ -181,10 +183,10 @@ export function openMysql(target: SqlTarget, settings: SqlClientSettings): SqlCl
       return others.length === 0 ? upsertOne(row, mayStart) : upsertMany([row, ...others], mayStart)
     },
     remove: async (keys, mayStart) => {
-      await run(deleteStatement(target, keys), mayStart)
+      await run(mysqlDelete(target, keys), mayStart)
     },
     columns: async () => {
-      return columnsOf(rowsOf(await runQuery(columnsQuery(target), () => true)))
+      return columnsOf(rowsOf(await runQuery(mysqlColumnsQuery(target), () => true)))
     },
     close: release,
   }

@@ -13,17 +13,15 @@ import {
   WithheldError,
 } from './sql-client.ts'
 import {
-  columnsQuery,
-  deleteStatement,
   type PostgresTypes,
+  postgresColumnsQuery,
+  postgresDelete,
   postgresSimilarKey,
   postgresTypesQuery,
   postgresUpsert,
   postgresUpsertByLists,
-  type SqlRow,
-  type SqlStatement,
-  type SqlTarget,
-} from './sql-statements.ts'
+} from './statements/postgres-statements.ts'
+import type { SqlRow, SqlStatement, SqlTarget } from './statements/sql-statement.ts'
 
 export function openPostgres(target: SqlTarget, settings: SqlClientSettings): SqlClient {
   const key = JSON.stringify(['postgres', settings.url, settings.timeoutMs])
@@ -91,10 +89,10 @@ export function openPostgres(target: SqlTarget, settings: SqlClientSettings): Sq
       }
     },
     remove: async (keys, mayStart) => {
-      await run(deleteStatement(target, keys), mayStart)
+      await run(postgresDelete(target, keys), mayStart)
     },
     columns: async () => {
-      return columnsOf((await run(columnsQuery(target), () => true)).rows)
+      return columnsOf((await run(postgresColumnsQuery(target), () => true)).rows)
     },
     close: release,
   }

@@ -1,7 +1,7 @@
 import type { Reason } from '../../texts/reason.ts'
 import type { DeliveryJob } from '../types.ts'
 import { asObject, kindOfMade } from './delivery-result.ts'
-import type { SqlColumns, SqlRow, SqlTarget, SqlValue } from './sql-statements.ts'
+import type { SqlColumns, SqlRow, SqlTarget, SqlValue } from './statements/sql-statement.ts'
 
 type Problem = { problem: Reason }
 

@@ -9,14 +9,13 @@ import { isConflict, judgeSqlError } from './sql-errors.ts'
 import { openPostgres } from './sql-postgres.ts'
 import { deletedKey, rowOf } from './sql-row.ts'
 import {
+  checkNames,
   IdentifierError,
-  quoteIdentifier,
-  quoteTable,
   type SqlColumns,
+  type SqlKey,
   type SqlRow,
   type SqlTarget,
-  type SqlValue,
-} from './sql-statements.ts'
+} from './statements/sql-statement.ts'
 
 type Opener = (target: SqlTarget, settings: SqlClientSettings) => SqlClient
 
@@ -38,8 +37,7 @@ export function openSqlDestination(
   target: SqlTarget,
   settings: SqlClientSettings & { batch: number },
 ): Destination {
-  quoteTable(target)
-  for (const name of target.upsertKey) quoteIdentifier(target.driver, name)
+  checkNames(target.driver, [...target.table.split('.'), ...target.upsertKey])
   let opened: Promise<SqlClient> | undefined
   let columns: SqlColumns | undefined
   const connections = connectionLimit(target.driver, settings.url, 'write')
@@ -152,7 +150,7 @@ function shapeOf(row: SqlRow): string {
     .join('\0')
 }
 
-type Made = { row: SqlRow } | { key: SqlValue[] }
+type Made = { row: SqlRow } | { key: SqlKey }
 type Write = { job: DeliveryJob; made: Made }
 
 async function writePart(client: SqlClient, part: readonly Write[]): Promise<void> {
@@ -219,7 +217,7 @@ function writeOf(
   const made = rowOf(target, job.body, columns)
   if ('problem' in made) return made
   try {
-    for (const name of made.row.keys()) quoteIdentifier(target.driver, name)
+    checkNames(target.driver, made.row.keys())
   } catch (error) {
     if (error instanceof IdentifierError) return { problem: error.why }
     throw error

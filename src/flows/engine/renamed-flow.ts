@@ -5,10 +5,10 @@ import { type LeaseDeps, LeaseLostError, underLease, withLease } from '../../job
 import type { FlowStateRow } from '../../repositories/flows/flow-state.ts'
 import { pollLease } from '../../repositories/flows/leader-lease.ts'
 import { renameFlow } from '../../repositories/flows/renamed-flows.ts'
-import { recordAction, type SwitchDeps } from '../control/pauses-and-limits.ts'
-import { keyFormHash } from '../definition/definition-hash.ts'
 import { identitiesOf } from '../definition/identity.ts'
-import type { LoadedFlow } from '../definition/load-flow-files.ts'
+import { keyFormHash } from '../item/definition-hash.ts'
+import type { LoadedFlow } from '../loading/load-flow-files.ts'
+import { recordAction, type SwitchDeps } from '../poll/pauses-and-limits.ts'
 
 export type Rename = { from: string; to: string }
 

@@ -1,7 +1,7 @@
+import { isoText } from '../../domain/exact-time.ts'
 import { type Reason, ReasonError } from '../../texts/reason.ts'
 import { estimateJsonSize } from '../mapping/json-size.ts'
 import { UnreadableValue } from '../types.ts'
-import { isoText } from './exact-time.ts'
 
 export type HashRules = {
   /** Fields that stay in the value but are not in the text. `a.b` is field b of a, or of every entry of the list a. */

@@ -1,9 +1,8 @@
 import type { z } from 'zod'
 import { isRecord } from '../../domain/json.ts'
-import type { Model } from '../api-model.ts'
+import type { Model } from '../api/api-model.ts'
+import type { Changes, DifferenceSchema } from '../api/item-schemas.ts'
 import { excerpt, shorten } from '../mapping/excerpt.ts'
-import type { Difference as DifferenceSchema } from '../routes/item-schemas.ts'
-import type { Changes } from '../routes/workbench-schemas.ts'
 
 /** Values are shortened; an absent value is undefined. */
 type Difference = z.output<typeof DifferenceSchema>
@@ -33,13 +32,13 @@ export function differencesOf(
 type Content = Readonly<Record<string, unknown>>
 
 /** Comparison of two versions of an item. `differences` is empty unless `compared`. */
-export type Comparison = NonNullable<Model<typeof Changes>>
+export type ItemComparison = NonNullable<Model<typeof Changes>>
 
 /** Compares two versions. `before` is undefined when none is stored, and null when it was too large to store. */
 export function compareVersions(
   before: Content | null | undefined,
   after: Content | null,
-): Comparison {
+): ItemComparison {
   if (before === undefined) return { comparison: 'first', ...nothing }
   if (before === null || after === null) return { comparison: 'too_large', ...nothing }
   const { fields, total } = differencesOf(before, after, differencesShown)

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Flow } from '../definition/schema.ts'
-import type { FlowRuntime } from '../flow-runtime.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { invalidRecord, invalidRecordReason, SourceError, type SourceRow } from '../types.ts'
+import type { FlowRuntime, GroupBy } from './flow-runtime.ts'
 import { joinKey, keyText } from './item.ts'
 
 type Rules = Pick<Flow, 'item'> & { source: { groupBy?: GroupBy | undefined } }
@@ -14,8 +14,6 @@ export type FileStart = { name: string; before: number }
 /** Where the files begin in the records that are read (`rowFiles`), and in the groups made of them (`groupFiles`). */
 type Files = { rowFiles: readonly FileStart[]; groupFiles: FileStart[] }
 const noFiles: Files = { rowFiles: [], groupFiles: [] }
-
-export type GroupBy = { children: Readonly<Record<string, readonly string[]>> }
 
 /**
  * Combines consecutive records of one key into one record with lists, as `source.groupBy` says. Without `groupBy` batches pass

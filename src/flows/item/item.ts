@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { isoText } from '../../domain/exact-time.ts'
 import type { Reason } from '../../texts/reason.ts'
 import type { Flow } from '../definition/schema.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
@@ -6,7 +7,6 @@ import { ExpressionError } from '../mapping/expression-error.ts'
 import { mayUseField } from '../mapping/used-fields.ts'
 import { type Item, invalidRecordReason, type SourceRow } from '../types.ts'
 import { CanonicalError, createCanonicalizer } from './canonical.ts'
-import { isoText } from './exact-time.ts'
 
 /**
  * The text of a key field, whatever its origin: in NFC, without trailing blanks, which pad a CHAR column. Null for an invalid

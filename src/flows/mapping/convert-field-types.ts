@@ -1,6 +1,6 @@
+import { ExactTime, isoText } from '../../domain/exact-time.ts'
 import type { Reason } from '../../texts/reason.ts'
-import type { fieldTypes } from '../definition/destination-schema.ts'
-import { ExactTime, isoText } from '../item/exact-time.ts'
+import type { fieldTypes } from '../definition/destination-fields.ts'
 
 export type FieldType = (typeof fieldTypes)[number]
 

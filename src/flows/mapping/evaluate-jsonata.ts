@@ -1,7 +1,7 @@
 import { getHeapStatistics } from 'node:v8'
 import jsonata from 'jsonata'
-import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
-import { ExpressionError, toExpressionError, tooSlow } from './expression-error.ts'
+import { yieldToEventLoop } from '../../jobs/yield-to-event-loop.ts'
+import { ExpressionError, expressionTooSlow, toExpressionError } from './expression-error.ts'
 import { threadCpuMs } from './thread-cpu.ts'
 
 /** Limits of call depth and list entries: options of jsonata since 2.2. Its option `timeout` also counts time of other work. */
@@ -74,7 +74,7 @@ function createLimit({ cpuMs, heapBytes }: EvaluationLimits) {
       }
       // Elapsed time is cheaper to read, and processor time cannot exceed it.
       if (performance.now() - beganAt < cpuMs) return
-      if (threadCpuMs() - beganAtCpuMs >= cpuMs) throw tooSlow(cpuMs)
+      if (threadCpuMs() - beganAtCpuMs >= cpuMs) throw expressionTooSlow(cpuMs)
     },
     async exclude(pause: Promise<void>) {
       const pausedAtMs = threadCpuMs()

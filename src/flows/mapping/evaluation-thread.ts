@@ -5,7 +5,7 @@ import type {
   EvaluationRequest,
   ThreadMessage,
 } from './evaluation-thread-entry.ts'
-import { ExpressionError, tooSlow } from './expression-error.ts'
+import { ExpressionError, expressionTooSlow } from './expression-error.ts'
 import { createFairQueue } from './fair-queue.ts'
 import { milliseconds } from './thread-cpu.ts'
 
@@ -98,14 +98,14 @@ export function createThread(limits: EvaluationLimits): EvaluationThread {
   const limitCpu = async (task: NonNullable<typeof current>): Promise<void> => {
     const asked = worker
     const isOver = () => current !== task || worker !== asked
-    task.timer = setTimeout(() => replaceThread(tooSlow(longestCpuMs)), maxReportDelayMs)
+    task.timer = setTimeout(() => replaceThread(expressionTooSlow(longestCpuMs)), maxReportDelayMs)
     // Rejects when the thread has already ended; the thread's own events report that.
     const usage = await asked?.cpuUsage().catch(() => undefined)
     if (!usage || isOver()) return
     clearTimeout(task.timer)
     const leftMs = longestCpuMs - (milliseconds(usage) - cpuMs)
     const isTooLong = performance.now() - task.beganAt >= longestMs
-    if (leftMs <= 0 || isTooLong) replaceThread(tooSlow(longestCpuMs))
+    if (leftMs <= 0 || isTooLong) replaceThread(expressionTooSlow(longestCpuMs))
     else task.timer = setTimeout(() => void limitCpu(task), Math.max(leftMs, shortestWaitMs))
   }
 

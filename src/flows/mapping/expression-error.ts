@@ -37,7 +37,7 @@ export function toExpressionError(thrown: unknown): ExpressionError {
 }
 
 /** The expression was ended after this much processor time. */
-export function tooSlow(ms: number): ExpressionError {
+export function expressionTooSlow(ms: number): ExpressionError {
   return new ExpressionError(
     { code: 'EXPRESSION_TOO_SLOW', data: { seconds: ms / 1_000 } },
     { outOfTime: true },

@@ -1,12 +1,10 @@
 import type { Dispatcher } from 'undici'
 import { sameSecret } from '../../domain/secret-hash.ts'
 import { type Reason, ReasonError } from '../../texts/reason.ts'
-import type { HttpDefinition } from '../types.ts'
-import type { GrantKeeper } from './refresh-token-grants.ts'
+import type { OAuthDefinition } from '../definition/oauth-schema.ts'
 import { type OAuthClient, requestToken } from './token-request.ts'
 
-export type OAuthSettings = OAuthClient &
-  Partial<Pick<NonNullable<HttpDefinition['auth']>, 'grant' | 'refreshToken'>>
+export type OAuthSettings = OAuthClient & Partial<Pick<OAuthDefinition, 'grant' | 'refreshToken'>>
 
 /** No token is available until another process or an operator acts. Retrying an item does not help. */
 export class TokenBlockedError extends ReasonError {
@@ -38,10 +36,16 @@ export type TokenUse = {
   usedBy: { flow: string; destination: string }
 }
 
+/** The keeper of refresh tokens (refresh-token-grants.ts). */
+export type RefreshTokens = {
+  /** The access tokens of a source or destination whose `grant` is `refresh_token`. */
+  tokens(settings: OAuthSettings, about: TokenUse): Tokens
+}
+
 /** Tokens of both grants. The grant `refresh_token` needs `grants`. */
 export function openTokens(
   auth: OAuthSettings,
-  grants: Pick<GrantKeeper, 'tokens'> | undefined,
+  grants: RefreshTokens | undefined,
   use: TokenUse,
 ): Tokens {
   // A clock that cannot be set.

@@ -18,13 +18,14 @@ import {
 import { sentenceOf } from '../../texts/reason.ts'
 import {
   type OAuthSettings,
+  type RefreshTokens,
   TokenBlockedError,
   type Tokens,
   type TokenUse,
   usedShare,
 } from './access-tokens.ts'
 import { grantIdOf, lostGrantReason } from './lost-access.ts'
-import { requestToken, TokenError, type TokenGrant } from './token-request.ts'
+import { type IssuedTokens, requestToken, TokenError } from './token-request.ts'
 
 export type GrantKeeperDeps = {
   database: Database
@@ -37,13 +38,6 @@ export type GrantKeeperDeps = {
     warn(fields: object, message: string): void
     error(fields: object, message: string): void
   }
-}
-
-export type GrantKeeper = {
-  /** The access tokens of a source or destination whose `grant` is `refresh_token`. */
-  tokens(settings: OAuthSettings, about: TokenUse): Tokens
-  /** Waits for running renewals: their tokens exist only in this process until they are stored. */
-  stop(): Promise<void>
 }
 
 type Known = {
@@ -82,16 +76,76 @@ const storeAttemptsAfterStop = 5
  * A renewal invalidates the previous refresh token. So new tokens are used only after they are stored: a process that crashed
  * could otherwise lose the only valid one. After the issuer has refused a renewal, no other is requested.
  */
-export function createGrantKeeper(deps: GrantKeeperDeps): GrantKeeper {
-  const { database, encryption, now, log } = deps
-  const { db } = database
-  const renewing = new Map<string, Promise<GrantRow>>()
-  let stopped = false
+export class GrantKeeper implements RefreshTokens {
+  readonly #deps: GrantKeeperDeps
+  readonly #db: Database['db']
+  readonly #renewing = new Map<string, Promise<GrantRow>>()
+  #isStopped = false
 
-  const encrypt = (id: string, text: string) => encryption.encrypt(text, grantContext(id))
-  const decrypt = (id: string, encrypted: string) => {
+  constructor(deps: GrantKeeperDeps) {
+    this.#deps = deps
+    this.#db = deps.database.db
+  }
+
+  /** The access tokens of a source or destination whose `grant` is `refresh_token`. */
+  tokens(settings: OAuthSettings, about: TokenUse): Tokens {
+    const id = grantIdOf(settings)
+    if (id === undefined) throw new Error('there is nothing to renew')
+    const access = { id, settings, about }
+    let known: Known | undefined
+    let refusedVersion = 0
+    const { now } = this.#deps
+    return {
+      get: async () => {
+        const ageMs = now().getTime() - (known?.seenAtMs ?? 0)
+        if (known && ageMs >= 0 && ageMs < known.validMs) return known.token
+        known = await this.#usable(access, refusedVersion)
+        return known.token
+      },
+      refused: (token) => {
+        if (!known || !sameSecret(known.token, token)) return
+        const ageMs = now().getTime() - (known.renewedAt?.getTime() ?? 0)
+        if (ageMs < 0 || ageMs >= minRenewalAgeMs) refusedVersion = known.version
+        known = undefined
+      },
+      secrets: () => [
+        settings.clientSecret.reveal(),
+        settings.refreshToken?.reveal() ?? '',
+        ...(known ? [known.token] : []),
+      ],
+    }
+  }
+
+  /** Waits for running renewals: their tokens exist only in this process until they are stored. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await Promise.allSettled(this.#renewing.values())
+  }
+
+  /** A token that is valid and not the refused one, renewed if need be. */
+  async #usable(access: Access, refusedVersion: number): Promise<Known> {
+    const { now } = this.#deps
+    const found = await this.#read(access)
+    const { version, access_token: token, expires_at: end } = found
+    const isUsable = version !== refusedVersion && token !== null && end !== null && now() < end
+    const row = isUsable ? found : await this.#renew(access, version)
+    const seenAtMs = now().getTime()
+    return {
+      token: this.#decrypt(access.id, row.access_token ?? ''),
+      version: row.version,
+      renewedAt: row.renewed_at,
+      seenAtMs,
+      validMs: Math.min((row.expires_at?.getTime() ?? 0) - seenAtMs, tokenCacheMs),
+    }
+  }
+
+  #encrypt(id: string, text: string) {
+    return this.#deps.encryption.encrypt(text, grantContext(id))
+  }
+
+  #decrypt(id: string, encrypted: string) {
     try {
-      return encryption.decrypt(encrypted, grantContext(id))
+      return this.#deps.encryption.decrypt(encrypted, grantContext(id))
     } catch (error) {
       if (!(error instanceof DecryptionError)) throw error
       throw new TokenBlockedError(
@@ -100,29 +154,33 @@ export function createGrantKeeper(deps: GrantKeeperDeps): GrantKeeper {
       )
     }
   }
-  const useBy = ({ about: { usedBy } }: Access) => ({
-    used_by: `${usedBy.flow}/${usedBy.destination}`,
-    used_at: now(),
-  })
-  const read = async (access: Access): Promise<GrantRow> => {
+
+  #useBy({ about: { usedBy } }: Access) {
+    return {
+      used_by: `${usedBy.flow}/${usedBy.destination}`,
+      used_at: this.#deps.now(),
+    }
+  }
+
+  async #read(access: Access): Promise<GrantRow> {
     const { id, settings } = access
     const first = settings.refreshToken?.reveal() ?? ''
-    const use = useBy(access)
-    const row = await findOrBeginGrant(db, { id, refresh_token: encrypt(id, first), ...use })
+    const use = this.#useBy(access)
+    const row = await findOrBeginGrant(this.#db, {
+      id,
+      refresh_token: this.#encrypt(id, first),
+      ...use,
+    })
     if (row.lost_at) throw new TokenBlockedError(lostGrantReason(row, settings), lostCheckMs)
-    if (now().getTime() - row.used_at.getTime() > usageUpdateMs) await useGrant(db, id, use)
+    if (this.#deps.now().getTime() - row.used_at.getTime() > usageUpdateMs)
+      await useGrant(this.#db, id, use)
     return row
   }
 
-  const recordLoss = async (
-    access: Access,
-    renewal: GrantRenewal,
-    from: GrantRow,
-    reason: string,
-  ) => {
-    const at = now()
+  async #recordLoss(access: Access, renewal: GrantRenewal, from: GrantRow, reason: string) {
+    const at = this.#deps.now()
     const { flow, destination } = access.about.usedBy
-    const lost = await database.transaction(async (trx) => {
+    const lost = await this.#deps.database.transaction(async (trx) => {
       if (!(await loseGrant(trx, renewal, { reason, at }))) return undefined
       // When a response may have been lost: in this renewal, or in an earlier one.
       const unansweredSince = from.unheard_since ?? from.renewal_began_at
@@ -134,136 +192,108 @@ export function createGrantKeeper(deps: GrantKeeperDeps): GrantKeeper {
       return why
     })
     if (lost)
-      log.error(
+      this.#deps.log.error(
         { flow, destination, reason: sentenceOf(lost, 'en') },
         'OAuth access lost; authorize the application again',
       )
   }
 
   /** Retries until the tokens are stored. A stop of the service limits the retries. */
-  const store = async (access: Access, from: GrantRow, grant: TokenGrant, askedAt: Date) => {
+  async #store(access: Access, from: GrantRow, grant: IssuedTokens, askedAt: Date) {
     const { id } = access
     const { accessToken, refreshToken, lifeSeconds } = grant
     const tokens = {
-      access_token: encrypt(id, accessToken),
+      access_token: this.#encrypt(id, accessToken),
       // Without a new refresh token the stored one stays. A key rotation may have encrypted it again.
-      ...(refreshToken !== undefined && { refresh_token: encrypt(id, refreshToken) }),
+      ...(refreshToken !== undefined && { refresh_token: this.#encrypt(id, refreshToken) }),
       expires_at: new Date(askedAt.getTime() + lifeSeconds * 1_000 * usedShare),
-      renewed_at: now(),
+      renewed_at: this.#deps.now(),
     }
     let left = storeAttemptsAfterStop
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await renewGrant(db, from, tokens, useBy(access))
+        return await renewGrant(this.#db, from, tokens, this.#useBy(access))
       } catch (error) {
-        if (stopped) left -= 1
+        if (this.#isStopped) left -= 1
         if (left === 0) throw error
         const { usedBy } = access.about
-        log.error({ ...usedBy, err: error }, 'new tokens not stored yet; the service retries')
-        await deps.sleep(backoffMs(attempt, storePauses))
+        this.#deps.log.error(
+          { ...usedBy, err: error },
+          'new tokens not stored yet; the service retries',
+        )
+        await this.#deps.sleep(backoffMs(attempt, storePauses))
       }
     }
   }
 
   /** Undefined when the row has changed, or when another renewal may decide: the caller then reads the row again. */
-  const renewFrom = async (access: Access, from: GrantRow): Promise<GrantRow | undefined> => {
+  async #renewFrom(access: Access, from: GrantRow): Promise<GrantRow | undefined> {
     const { id, settings, about } = access
-    const refresh_token = decrypt(id, from.refresh_token)
+    const refresh_token = this.#decrypt(id, from.refresh_token)
     const startedMs = performance.now()
-    const renewal: GrantRenewal = { from, beganAt: now() }
-    if (!(await beginGrantRenewal(db, from, renewal.beganAt))) return undefined
+    const renewal: GrantRenewal = { from, beganAt: this.#deps.now() }
+    if (!(await beginGrantRenewal(this.#db, from, renewal.beganAt))) return undefined
     if (performance.now() - startedMs > maxStartMs) {
-      await endGrantRenewal(db, renewal, { isUnanswered: false })
+      await endGrantRenewal(this.#db, renewal, { isUnanswered: false })
       return undefined
     }
     const { agent } = about
     const timeoutMs = Math.min(about.timeoutMs, longestRequestMs)
-    let grant: TokenGrant
+    let grant: IssuedTokens
     try {
       const wanted = { grant_type: 'refresh_token', refresh_token }
       grant = await requestToken(settings, wanted, { agent, timeoutMs })
     } catch (error) {
       if (error instanceof TokenError && error.code === 'invalid_grant') {
-        await recordLoss(access, renewal, from, error.code)
+        await this.#recordLoss(access, renewal, from, error.code)
         return undefined
       }
-      await endGrantRenewal(db, renewal, { isUnanswered: !isRefreshTokenUnused(error) }).catch(
-        (cause) =>
-          log.warn({ ...about.usedBy, err: cause }, 'end of a failed token renewal not stored'),
+      await endGrantRenewal(this.#db, renewal, {
+        isUnanswered: !isRefreshTokenUnused(error),
+      }).catch((cause) =>
+        this.#deps.log.warn(
+          { ...about.usedBy, err: cause },
+          'end of a failed token renewal not stored',
+        ),
       )
       throw blockedBy(error)
     }
-    await store(access, from, grant, renewal.beganAt)
-    return await read(access)
+    await this.#store(access, from, grant, renewal.beganAt)
+    return await this.#read(access)
   }
 
-  const mayStillArrive = ({ renewal_began_at: beganAt }: GrantRow) => {
+  #mayStillArrive({ renewal_began_at: beganAt }: GrantRow) {
     if (beganAt === null) return false
     // A time in the future was stored before the clock was set back.
-    return Math.abs(now().getTime() - beganAt.getTime()) < lateResponseMs
+    return Math.abs(this.#deps.now().getTime() - beganAt.getTime()) < lateResponseMs
   }
 
-  const renewUnderLease = async (access: Access, version: number): Promise<GrantRow> => {
-    for (let waitedMs = 0; waitedMs <= longestWaitMs && !stopped; waitedMs += waitForOtherMs) {
-      const row = await read(access)
+  async #renewUnderLease(access: Access, version: number): Promise<GrantRow> {
+    for (
+      let waitedMs = 0;
+      waitedMs <= longestWaitMs && !this.#isStopped;
+      waitedMs += waitForOtherMs
+    ) {
+      const row = await this.#read(access)
       if (row.version !== version) return row
-      if (!mayStillArrive(row)) {
-        const leased = await withLease(deps, `oauth-grant:${access.id}`, () =>
-          renewFrom(access, row),
+      if (!this.#mayStillArrive(row)) {
+        const leased = await withLease(this.#deps, `oauth-grant:${access.id}`, () =>
+          this.#renewFrom(access, row),
         )
         if (leased?.result) return leased.result
       }
-      await deps.sleep(waitForOtherMs)
+      await this.#deps.sleep(waitForOtherMs)
     }
     throw new TokenBlockedError({ code: 'TOKEN_RENEWED_ELSEWHERE' }, renewedCheckMs)
   }
 
-  const renew = (access: Access, version: number): Promise<GrantRow> => {
+  #renew(access: Access, version: number): Promise<GrantRow> {
     const { id } = access
     const renewal =
-      renewing.get(id) ?? renewUnderLease(access, version).finally(() => renewing.delete(id))
-    renewing.set(id, renewal)
+      this.#renewing.get(id) ??
+      this.#renewUnderLease(access, version).finally(() => this.#renewing.delete(id))
+    this.#renewing.set(id, renewal)
     return renewal
-  }
-
-  return {
-    tokens(settings, about) {
-      const id = grantIdOf(settings)
-      if (id === undefined) throw new Error('there is nothing to renew')
-      const access = { id, settings, about }
-      let known: Known | undefined
-      let refusedVersion = 0
-      const isUsable = ({ version, access_token: token, expires_at: end }: GrantRow) =>
-        version !== refusedVersion && token !== null && end !== null && now() < end
-      return {
-        get: async () => {
-          const ageMs = now().getTime() - (known?.seenAtMs ?? 0)
-          if (known && ageMs >= 0 && ageMs < known.validMs) return known.token
-          const found = await read(access)
-          const row = isUsable(found) ? found : await renew(access, found.version)
-          const token = decrypt(id, row.access_token ?? '')
-          const seenAtMs = now().getTime()
-          const validMs = Math.min((row.expires_at?.getTime() ?? 0) - seenAtMs, tokenCacheMs)
-          known = { token, version: row.version, renewedAt: row.renewed_at, seenAtMs, validMs }
-          return token
-        },
-        refused: (token) => {
-          if (!known || !sameSecret(known.token, token)) return
-          const ageMs = now().getTime() - (known.renewedAt?.getTime() ?? 0)
-          if (ageMs < 0 || ageMs >= minRenewalAgeMs) refusedVersion = known.version
-          known = undefined
-        },
-        secrets: () => [
-          settings.clientSecret.reveal(),
-          settings.refreshToken?.reveal() ?? '',
-          ...(known ? [known.token] : []),
-        ],
-      }
-    },
-    async stop() {
-      stopped = true
-      await Promise.allSettled(renewing.values())
-    },
   }
 }
 

@@ -2,16 +2,16 @@ import type { Dispatcher } from 'undici'
 import { guardedRequest } from '../../outbound/guarded-request.ts'
 import { isPassingStatus } from '../../outbound/retry.ts'
 import { type Reason, ReasonError } from '../../texts/reason.ts'
-import { isHtmlPage, jsonOf } from '../destinations/http-text.ts'
-import type { HttpDefinition } from '../types.ts'
+import type { OAuthDefinition } from '../definition/oauth-schema.ts'
+import { isHtmlPage, jsonOf } from '../net/http-text.ts'
 
 /** The token endpoint and the client (RFC 6749). */
 export type OAuthClient = Pick<
-  NonNullable<HttpDefinition['auth']>,
+  OAuthDefinition,
   'tokenUrl' | 'clientId' | 'clientSecret' | 'scope' | 'clientAuth'
 >
 
-export type TokenGrant = {
+export type IssuedTokens = {
   accessToken: string
   /** The next refresh token, if the issuer returned one. */
   refreshToken: string | undefined
@@ -72,7 +72,7 @@ export async function requestToken(
   { tokenUrl, clientId, clientSecret, clientAuth, scope }: OAuthClient,
   grant: Readonly<Record<string, string>>,
   { agent, timeoutMs }: { agent: Dispatcher; timeoutMs: number },
-): Promise<TokenGrant> {
+): Promise<IssuedTokens> {
   const form = new URLSearchParams(grant)
   if (scope !== undefined) form.set('scope', scope)
   const headers: Record<string, string> = {

@@ -1,12 +1,14 @@
 import type { AskedBody, AskedCounts, StoredQuestion } from '../../db/column-types.ts'
 import type { Db } from '../../db/database.ts'
+import { yieldToEventLoop } from '../../jobs/yield-to-event-loop.ts'
 import type { AskedDelivery } from '../../repositories/flows/asked-deliveries.ts'
 import {
   findDeliveries,
   mayBeThere,
   type PendingDelivery,
 } from '../../repositories/flows/deliveries.ts'
-import { type ClaimRule, claimRuleOf } from '../deliver/claim-rules.ts'
+import { claimRuleOf } from '../deliver/claim-rules.ts'
+import type { ClaimRule } from '../deliver/claim-types.ts'
 import {
   bodyDigest,
   compileItemBody,
@@ -14,15 +16,14 @@ import {
   isSkip,
   MappingError,
 } from '../deliver/item-body.ts'
-import type { FlowRuntime } from '../flow-runtime.ts'
+import type { FlowRuntime } from '../item/flow-runtime.ts'
 import { excerpt } from '../mapping/excerpt.ts'
 import type { Item } from '../types.ts'
 import type { Difference } from './poll-plan.ts'
 import type { FoundChange } from './read-and-compare.ts'
-import { yieldToEventLoop } from './yield-to-event-loop.ts'
 
 /** What a destination is sent because of the definition: at once, or when an operator answers. */
-export type ComparedBatch = {
+export type DestinationBatch = {
   destination: string
   sent: Item[]
   asked: (Omit<AskedDelivery, 'hash'> & { item: Item })[]
@@ -31,9 +32,13 @@ export type ComparedBatch = {
 }
 
 /** Compares items with what the destinations have, by a definition that is not accepted yet. It counts what it finds. */
-export type Comparison = {
+export type DestinationComparison = {
   /** `changes` of the source are left out: all destinations get them. */
-  compare(db: Db, items: readonly Item[], changes: readonly FoundChange[]): Promise<ComparedBatch[]>
+  compare(
+    db: Db,
+    items: readonly Item[],
+    changes: readonly FoundChange[],
+  ): Promise<DestinationBatch[]>
   /** What to ask, without what the source lost. */
   found(): Required<Pick<StoredQuestion, 'destinations' | 'examples' | 'ofSource'>>
   /**
@@ -65,7 +70,7 @@ const longestExample = 1_000
 export function createComparison(
   { flow }: Pick<FlowRuntime, 'flow'>,
   differences: readonly Difference[],
-): Comparison {
+): DestinationComparison {
   const rules = { key: flow.item.key, deletes: flow.deletes.mode === 'delete' }
   const compared = differences.flatMap((difference): Compared[] => {
     const definition = flow.destinations.find(({ name }) => name === difference.destination)
@@ -82,10 +87,10 @@ export function createComparison(
     rows: ReadonlyMap<string, PendingDelivery>,
     items: readonly Item[],
     both: ReadonlySet<string>,
-  ): Promise<ComparedBatch> => {
+  ): Promise<DestinationBatch> => {
     const { difference, body: rule, claims, counts } = one
     const { destination } = difference
-    const batch: ComparedBatch = { destination, sent: [], asked: [], kept: [] }
+    const batch: DestinationBatch = { destination, sent: [], asked: [], kept: [] }
     for (const item of items) {
       await yieldToEventLoop()
       const row = rows.get(item.pk)
@@ -139,7 +144,7 @@ export function createComparison(
       const pks = rest.flatMap(({ pk, former }) =>
         former && former.pk !== pk ? [pk, former.pk] : [pk],
       )
-      const batches: ComparedBatch[] = []
+      const batches: DestinationBatch[] = []
       for (const one of compared) {
         const target = { flow: flow.name, destination: one.difference.destination }
         const found = pks.length > 0 ? await findDeliveries(db, target, pks) : []

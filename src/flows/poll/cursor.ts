@@ -1,5 +1,5 @@
+import { isoText } from '../../domain/exact-time.ts'
 import { mayGoBack } from '../../domain/time-zone.ts'
-import { isoText } from '../item/exact-time.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { SourceError } from '../types.ts'
 

@@ -32,16 +32,16 @@ import {
 } from '../../repositories/flows/pending-deletes.ts'
 import { keptReason, type Reason } from '../../texts/reason.ts'
 import type { Flow } from '../definition/schema.ts'
-import type { FlowRuntime } from '../flow-runtime.ts'
+import type { FlowRuntime } from '../item/flow-runtime.ts'
 import { keyRecord } from '../item/item.ts'
-import type { KeySet } from './key-set.ts'
-import type { PollDeps } from './poll-writer.ts'
+import type { ItemKeys } from '../item/key-set.ts'
+import type { PollDeps } from './poll-deps.ts'
 
 const pageSize = 1_000
 
 /** The result of a complete read for deletes. `isCut`: the read left out records that a later one gives. */
 export type CompleteRead = {
-  seen: KeySet
+  seen: ItemKeys
   problems: number
   read: number
   isCut: boolean
@@ -150,7 +150,7 @@ export async function queueDeletes(
 ): Promise<void> {
   if (pks.length === 0) return
   const { name: flow, destinations } = runtime.flow
-  await deleteHashes(trx, flow, pks)
+  await deleteHashes(trx, flow, pks, { byPoll: true })
   const defined = destinations.map(({ name }) => name)
   for (const destination of await listRemovedDestinations(trx, flow, defined)) {
     await notePendingDeletes(trx, { flow, destination }, pks, { change: read, at: deps.now() })
@@ -211,7 +211,11 @@ async function countAllowed(
 }
 
 /** Items that this read found again are not missing. */
-export async function forgetShown(db: Db, flow: string, seen: Pick<KeySet, 'has'>): Promise<void> {
+export async function forgetShown(
+  db: Db,
+  flow: string,
+  seen: Pick<ItemKeys, 'has'>,
+): Promise<void> {
   let after: string | undefined
   do {
     const missed = await listMissed(db, flow, after, pageSize)
@@ -288,14 +292,18 @@ async function* missingItems(
   flow: string,
   { seen, read }: Pick<CompleteRead, 'seen' | 'read'>,
 ): AsyncGenerator<string[]> {
+  if (seen.isWhole && seen.countUnseen() === 0) return
   let after: string | undefined
+  let isWhole = true
   for (;;) {
     const pks = await listPksAfter(db, flow, after, pageSize)
     const unseen = pks.filter((pk) => !seen.has(pk))
     if (unseen.length > 0) yield await listReadBefore(db, flow, unseen, read)
+    isWhole &&= pks.every((pk) => seen.isRemembered(pk))
     after = pks.at(-1)
-    if (pks.length < pageSize) return
+    if (pks.length < pageSize) break
   }
+  seen.isWhole = isWhole
 }
 
 /**

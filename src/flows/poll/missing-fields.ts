@@ -2,13 +2,10 @@ import { isDeepStrictEqual } from 'node:util'
 import type { FlowStateChange, FlowStateRow } from '../../repositories/flows/flow-state.ts'
 import type { Reason } from '../../texts/reason.ts'
 import type { Flow } from '../definition/schema.ts'
-import type { FlowRuntime } from '../flow-runtime.ts'
+import type { FlowRuntime, UsedField } from '../item/flow-runtime.ts'
 import { compileJsonata } from '../mapping/evaluate-jsonata.ts'
 import { isPaymentsSource } from '../sources/open-source.ts'
 import { invalidRecordReason, SourceError, type SourceRow } from '../types.ts'
-
-/** A field of a record, and the keys of the definition that use it. */
-export type UsedField = { field: string; usedBy: readonly string[] }
 
 /** What reads found: the largest number of records, and for each used field whether all records had it. */
 export type KnownFields = { records: number; fields: Record<string, boolean | null> }

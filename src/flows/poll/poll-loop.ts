@@ -2,10 +2,14 @@ import type { StoredQuestion } from '../../db/column-types.ts'
 import { LeaseLostError } from '../../jobs/with-lease.ts'
 import { controlError } from '../control-errors.ts'
 
-/** `question`: the one about a changed definition that is asked then. */
+/**
+ * `resent`: deliveries of items that the source did not change, by destination. `question`: the one about a changed definition
+ * that is asked then.
+ */
 export type PollOutcome = {
   changes: number
   rowsRead: number
+  resent?: Readonly<Record<string, number>>
   skipped?: 'paused'
   question?: StoredQuestion | undefined
 }
@@ -59,6 +63,9 @@ export type PollerDeps = {
 
 /** How often the schedule and the pauses are checked, because other processes may change them. */
 const checkMs = 1_000
+/** Before a poll that is due later than in a minute nothing but a clock that is set forward can bring it nearer. */
+const farMs = 60_000
+const farCheckMs = 10_000
 const waitForLeaseMs = 250
 const longestLeaseWaitMs = 30 * 60_000
 
@@ -131,6 +138,7 @@ export function createPoller(deps: PollerDeps): Poller {
     const planned = last === null || isAhead ? now : deps.plannedAfter(last)
     if (planned === null) return checkMs
     const dueMs = planned.getTime() - now.getTime()
+    if (dueMs > farMs) return farCheckMs
     if (dueMs > 0) return Math.min(checkMs, dueMs)
     return (await deps.mayPoll()) ? 0 : checkMs
   }

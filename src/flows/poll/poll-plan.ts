@@ -27,11 +27,11 @@ import {
   forgetPendingDeletes,
   queuePendingDeletes,
 } from '../../repositories/flows/pending-deletes.ts'
-import { changedParts, type FormPart, itemRulesOf } from '../definition/definition-hash.ts'
-import type { FlowRuntime } from '../flow-runtime.ts'
+import { changedParts, type FormPart, itemRulesOf } from '../item/definition-hash.ts'
+import type { FlowRuntime } from '../item/flow-runtime.ts'
 import { createItemReader, type ItemReader, keyRecord } from '../item/item.ts'
 import { readFrom } from './cursor.ts'
-import type { PollDeps } from './poll-writer.ts'
+import type { PollDeps } from './poll-deps.ts'
 
 /**
  * A `normal` poll sends the changes of the source. A `comparison` follows a changed definition: it reads everything and finds
@@ -88,7 +88,7 @@ export function questionState(
 }
 
 /** Which destinations differ from what was accepted, and how. */
-export async function differencesOf(
+export async function definitionDifferences(
   db: Db,
   { flow, forms, identities }: Definition,
   { destination_forms: accepted, destination_identities: known }: Accepted,
@@ -209,7 +209,7 @@ export async function planPoll(
     return normal()
   }
   await refuseOutdated(deps, runtime, state)
-  const differences = await differencesOf(db, runtime, state)
+  const differences = await definitionDifferences(db, runtime, state)
   if (differences.length === 0 || (await isWithoutItems(db, state))) {
     await underLease(deps, lease, (trx) => updateFlowState(trx, name, acceptedBy(runtime, state)))
     return normal()

@@ -1,4 +1,4 @@
-import type { Database, Trx } from '../../db/database.ts'
+import type { Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import { type HeldLease, LeaseLostError, underLease } from '../../jobs/with-lease.ts'
 import { askDeliveries, keepForDeletes } from '../../repositories/flows/asked-deliveries.ts'
@@ -11,41 +11,15 @@ import {
   renewHashes,
   upsertHashes,
 } from '../../repositories/flows/flow-items.ts'
-import { saveProgress } from '../../repositories/flows/flow-state.ts'
+import { type FlowStateRow, saveProgress } from '../../repositories/flows/flow-state.ts'
 import type { Reason } from '../../texts/reason.ts'
-import type { FlowRuntime } from '../flow-runtime.ts'
+import type { FlowRuntime } from '../item/flow-runtime.ts'
+import type { ItemKeys } from '../item/key-set.ts'
 import type { Item, ItemChange, SourceWarning } from '../types.ts'
-import type { Comparison, ComparedBatch as Differing } from './compare-destinations.ts'
-import type { KeySet } from './key-set.ts'
-import type { FieldWatch } from './missing-fields.ts'
+import type { DestinationBatch, DestinationComparison } from './compare-destinations.ts'
+import { type FieldWatch, watchFields } from './missing-fields.ts'
+import type { Enqueue, PollDeps } from './poll-deps.ts'
 import { type CauseRules, type FoundChange, type PassWriter, runPass } from './read-and-compare.ts'
-
-export type PollDeps = {
-  database: Database
-  now: () => Date
-  log: {
-    info(fields: object, message: string): void
-    warn(fields: object, message: string): void
-    error(fields: object, message: string): void
-  }
-  /** See createEnqueue. */
-  enqueue: Enqueue
-  /** Whether the flow files contain this definition, as far as they can be read. If not, they are read again soon. */
-  isOnFile: (runtime: FlowRuntime) => Promise<boolean>
-  /** See Deliveries. */
-  isDeletedBeside: (flow: string) => boolean
-}
-
-/**
- * Queues changes with distinct keys for the destinations of a flow, or for the one named `only`. `areNew`: items
- * without any stored row, whose hashes are stored too; it rejects if a row exists.
- */
-export type Enqueue = (
-  trx: Trx,
-  runtime: Pick<FlowRuntime, 'flow'>,
-  changes: readonly ItemChange[],
-  options?: { only?: string; areNew?: boolean },
-) => Promise<void>
 
 /** Queues changes as rows, and wakes the workers of the destinations when the transaction commits. */
 export function createEnqueue({ database, now }: Pick<PollDeps, 'database' | 'now'>): Enqueue {
@@ -69,8 +43,10 @@ export function createEnqueue({ database, now }: Pick<PollDeps, 'database' | 'no
 export type Progress = {
   /** Orders it among other reads of the source. */
   read: number
+  /** The keys that it has found, with what is remembered of their items. */
+  keys: ItemKeys
   /** While a changed definition is compared. */
-  comparison: Comparison | undefined
+  comparison: DestinationComparison | undefined
   /** True while this poll has found no stored item of the flow. */
   isFirst: boolean
   startedAt: Date
@@ -78,6 +54,8 @@ export type Progress = {
   rowsRead: number
   /** How many changes are sent. */
   changes: number
+  /** Deliveries of items that the source did not change, by destination. */
+  resent: Record<string, number>
   /** New, changed and deleted items. */
   counts: { new: number; changed: number; deleted: number }
   problems: number
@@ -100,6 +78,30 @@ export type Progress = {
    * at once.
    */
   grouped: BufferedGroups | undefined
+}
+
+export function newProgress(
+  runtime: FlowRuntime,
+  state: FlowStateRow,
+  begin: Pick<Progress, 'startedAt' | 'read' | 'keys' | 'isFirst' | 'comparison' | 'from'>,
+): Progress {
+  return {
+    ...begin,
+    savedAtMs: begin.startedAt.getTime(),
+    rowsRead: 0,
+    changes: 0,
+    resent: {},
+    counts: { new: 0, changed: 0, deleted: 0 },
+    problems: 0,
+    duplicates: 0,
+    unread: new Set(),
+    mustReadAgain: false,
+    warnings: [],
+    cursor: begin.from,
+    fields: watchFields(runtime, state),
+    isAgain: false,
+    grouped: runtime.groupBy ? { batches: [], size: 0, isFull: false } : undefined,
+  }
 }
 
 /** What is written for one batch. Unchanged items are included only in a comparison. */
@@ -129,10 +131,10 @@ export async function readSource(
   causeRules: CauseRules | undefined,
   since: string | null,
   progress: Progress,
-): Promise<KeySet> {
-  const { from, startedAt, fields } = progress
+): Promise<ItemKeys> {
+  const { from, startedAt, fields, keys } = progress
   const { signal } = lease
-  const pass = { since, from, startedAt, signal, fields, causeRules }
+  const pass = { since, from, startedAt, signal, fields, causeRules, keys }
   const writer = createPollWriter(deps, runtime, lease, progress)
   try {
     const { seen, cursor } = await runPass(runtime, pass, writer)
@@ -141,6 +143,7 @@ export async function readSource(
       await writer.end()
       return seen
     }
+    seen.begin()
   } catch (error) {
     // A failed poll must not write anything later.
     await writer.settled()
@@ -255,7 +258,7 @@ async function writeBatch(
   const write = (how: typeof writeChanges) =>
     underLease(deps, lease, (trx) => how(deps, runtime, trx, { ...progress, ...batch, differing }))
   const areNew = progress.isFirst && !batch.isLater && items.length === 0 && changes.every(isNew)
-  const { queued, overtaken } = await write(areNew ? writeNewItems : writeChanges).catch(
+  const { queued, resent, overtaken } = await write(areNew ? writeNewItems : writeChanges).catch(
     (error: unknown) => {
       if (!areNew || !known.has(constraintOf(error) ?? '')) throw error
       progress.isFirst = false
@@ -263,13 +266,20 @@ async function writeBatch(
     },
   )
   progress.changes += queued
+  for (const [destination, count] of Object.entries(resent)) {
+    progress.resent[destination] = (progress.resent[destination] ?? 0) + count
+  }
   progress.mustReadAgain ||= overtaken
+  for (const { item } of changes) {
+    if (overtaken) progress.keys.forget(item.pk)
+    else progress.keys.remember(item.pk, item.hash)
+  }
 }
 
 const isNew = ({ kind }: PollBatch['changes'][number]) => kind === 'new'
 
-type Batch = Pick<Progress, 'read'> & PollBatch & { differing: readonly Differing[] }
-type Written = { queued: number; overtaken: boolean }
+type Batch = Pick<Progress, 'read'> & PollBatch & { differing: readonly DestinationBatch[] }
+type Written = Pick<Progress, 'resent'> & { queued: number; overtaken: boolean }
 
 /** Stores and queues items without stored rows. Rejects if a row exists. */
 async function writeNewItems(
@@ -280,7 +290,7 @@ async function writeNewItems(
 ): Promise<Written> {
   const upserts = changes.map(({ item }) => upsertOf(item, read, true))
   await deps.enqueue(trx, runtime, upserts, { areNew: true })
-  return { queued: upserts.length, overtaken: false }
+  return { queued: upserts.length, resent: {}, overtaken: false }
 }
 
 /**
@@ -300,16 +310,24 @@ async function writeChanges(
   // Another process may have stored the same meanwhile.
   const stored = changes.filter(({ cause, was }) => cause === 'source' || was === undefined)
   const changed = stored.map(({ item }) => item)
-  const { ours, same } = await upsertHashes(trx, flow.name, changed, { read, at: now, isLater })
+  const { ours, same } = await upsertHashes(trx, flow.name, changed, {
+    read,
+    at: now,
+    isLater,
+    byPoll: true,
+  })
   await renewHashes(trx, flow.name, renewed, read)
   const queued = changes.filter(({ item, cause }) => cause === 'source' && ours.has(item.pk))
   const upserts = queued.map(({ item, kind }) => upsertOf(item, read, kind === 'new'))
   await deps.enqueue(trx, runtime, upserts)
-  if (differing.length > 0) await queueDiffering(deps, runtime, trx, differing, { read, at: now })
+  const resent =
+    differing.length > 0
+      ? await queueDiffering(deps, runtime, trx, differing, { read, at: now })
+      : {}
   const others = changed.filter(({ pk }) => !ours.has(pk) && !same.has(pk))
   others.push(...ofDefinition.map(({ item }) => item))
   const overtaken = await differs(trx, flow.name, others)
-  return { queued: queued.length, overtaken }
+  return { queued: queued.length, resent, overtaken }
 }
 
 /** Whether a stored hash differs from one of these items. */
@@ -324,16 +342,17 @@ async function differs(trx: Trx, flow: string, items: readonly Item[]): Promise<
 
 /**
  * Queues what destinations are sent because of the definition. An item that another read has changed since is left out: its
- * newer content is queued already.
+ * newer content is queued already. Answers how many deliveries each destination got.
  */
 async function queueDiffering(
   deps: PollDeps,
   runtime: FlowRuntime,
   trx: Trx,
-  differing: readonly Differing[],
+  differing: readonly DestinationBatch[],
   { read, at }: { read: number; at: Date },
-): Promise<void> {
+): Promise<Progress['resent']> {
   const { name: flow } = runtime.flow
+  const resent: Progress['resent'] = {}
   const items = new Map(
     differing.flatMap(({ sent, asked }) =>
       [...sent, ...asked.map(({ item }) => item)].map((item): [string, Item] => [item.pk, item]),
@@ -352,6 +371,7 @@ async function queueDiffering(
       return hash === undefined ? [] : [upsertOf({ ...item, hash }, read, false)]
     })
     await deps.enqueue(trx, runtime, upserts, { only: destination })
+    resent[destination] = upserts.length
     const waiting = asked.flatMap(({ item, ...one }) => {
       const hash = present(item)
       return hash === undefined ? [] : [{ ...one, hash }]
@@ -359,6 +379,7 @@ async function queueDiffering(
     await askDeliveries(trx, { flow, destination }, waiting, { change: read, at })
     await keepForDeletes(trx, { flow, destination }, kept)
   }
+  return resent
 }
 
 function upsertOf({ pk, hash, value }: Item, change: number, isForced: boolean): ItemChange {

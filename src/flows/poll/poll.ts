@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import {
   type HeldLease,
   type LeaseDeps,
@@ -14,6 +15,7 @@ import {
   beginPollRead,
   endPoll,
   type FlowStateRow,
+  lockItemsStamp,
   requestFullScan,
   requireFlowState,
   storeComparison,
@@ -21,15 +23,15 @@ import {
 } from '../../repositories/flows/flow-state.ts'
 import { pollLease } from '../../repositories/flows/leader-lease.ts'
 import { keptReason, type Reason } from '../../texts/reason.ts'
-import { pauseByService } from '../control/pauses-and-limits.ts'
-import { type FormPart, itemRulesOf } from '../definition/definition-hash.ts'
-import type { FlowRuntime } from '../flow-runtime.ts'
 import type { FlowTrace } from '../flow-trace.ts'
+import { type FormPart, itemRulesOf } from '../item/definition-hash.ts'
+import type { FlowRuntime } from '../item/flow-runtime.ts'
+import { createItemKeys, type ItemKeys } from '../item/key-set.ts'
 import { FileNotReadyError, SourceError } from '../types.ts'
-import { type Comparison, createComparison } from './compare-destinations.ts'
-import { forgetShown, markMissing, noteMissing, sendDeletes } from './deletes.ts'
-import type { KeySet } from './key-set.ts'
-import { watchFields } from './missing-fields.ts'
+import { createComparison, type DestinationComparison } from './compare-destinations.ts'
+import { type CompleteRead, forgetShown, markMissing, noteMissing, sendDeletes } from './deletes.ts'
+import { pauseByService } from './pauses-and-limits.ts'
+import type { PollDeps } from './poll-deps.ts'
 import type { PollerDeps, PollOutcome } from './poll-loop.ts'
 import {
   type Difference,
@@ -43,13 +45,7 @@ import {
   planScan,
   questionKey,
 } from './poll-plan.ts'
-import {
-  isCutOff,
-  type PollDeps,
-  type Progress,
-  readSource,
-  reportWarnings,
-} from './poll-writer.ts'
+import { isCutOff, newProgress, type Progress, readSource, reportWarnings } from './poll-writer.ts'
 import { applyAnswer } from './question.ts'
 import type { CauseRules } from './read-and-compare.ts'
 
@@ -145,31 +141,21 @@ export async function pollOnce(
 
   const startedAt = deps.now()
   const { isFull, since } = planScan(runtime, state, pollKind, startedAt)
-  // A full read finds the position again, in case its value is wrong and hides changes.
-  const from = isFull ? null : state.cursor
   const isComparison = pollKind === 'comparison'
   const comparison = isComparison ? createComparison(runtime, differences) : undefined
   const causeRules = isComparison ? causesBy(runtime, state, differences) : undefined
-  const progress: Progress = {
-    read: await beginPollRead(deps.database.db, flow.name),
-    isFirst: await isWithoutItems(deps.database.db, state),
-    startedAt,
-    savedAtMs: startedAt.getTime(),
-    rowsRead: 0,
-    changes: 0,
-    counts: { new: 0, changed: 0, deleted: 0 },
-    problems: 0,
-    duplicates: 0,
-    unread: new Set(),
-    mustReadAgain: false,
-    warnings: [],
-    from,
-    cursor: from,
-    comparison,
-    fields: watchFields(runtime, state),
-    isAgain: false,
-    grouped: runtime.groupBy ? { batches: [], size: 0, isFull: false } : undefined,
-  }
+  const stamp = { begun: randomUUID(), ended: randomUUID() }
+  const begun = await beginPollRead(deps.database.db, flow.name, stamp.begun)
+  // A comparison needs what is stored of each item.
+  const memory = isComparison ? undefined : deps.memory
+  const keys = memory?.take(runtime, begun.found) ?? createItemKeys()
+  const stamps = { ...stamp, isFromMemory: keys.kept > 0 }
+  const isFirst = await isWithoutItems(deps.database.db, state)
+  const progress = newProgress(runtime, state, {
+    ...{ startedAt, read: begun.read, keys, isFirst, comparison },
+    // A full read finds the position again, in case its value is wrong and hides changes.
+    from: isFull ? null : state.cursor,
+  })
   try {
     const seen = await readSource(deps, runtime, lease, causeRules, since, progress)
     await reportWarnings(deps, runtime, progress)
@@ -179,24 +165,11 @@ export async function pollOnce(
     }
     if (comparison)
       await endComparison(deps, runtime, lease, { progress, comparison, seen, differences })
-    else if (isFull && state.question?.definition !== undefined)
-      await forgetShown(deps.database.db, flow.name, seen)
-    else if (isFull && flow.deletes.mode === 'delete') {
-      progress.counts.deleted = await sendDeletes(deps, runtime, lease, state, found)
-      progress.changes += progress.counts.deleted
-    } else if (isFull && deps.isDeletedBeside(flow.name)) {
-      const isWhole = progress.problems === progress.duplicates && !isCutOff(progress)
-      if (isWhole) await noteMissing(deps, runtime, lease, { seen, read: progress.read })
-    }
-    await finish(deps, runtime, lease, state, isFull, progress)
-    if (comparison) {
-      const compared = await requireFlowState(deps.database.db, flow.name)
-      const accepted = await applyAnswer(deps, runtime, lease, compared)
-      // This read has missed what the answer lets be deleted.
-      const { question } = accepted
-      if (question?.answer && question.definition === undefined)
-        await sendDeletes(deps, runtime, lease, accepted, found)
-    }
+    else if (isFull) await noteUnseen(deps, runtime, lease, state, progress, found)
+    if (isFull) keys.forgetUnseen()
+    await finish(deps, runtime, lease, state, isFull, progress, stamps)
+    memory?.keep(runtime, stamps.ended, keys)
+    if (comparison) await deleteAfterAnswer(deps, runtime, lease, found)
   } catch (error) {
     // A source that is broken off throws its own error. The lost lease is what matters.
     const failure = lease.signal.aborted ? new LeaseLostError() : error
@@ -212,7 +185,43 @@ export async function pollOnce(
   const after = comparison ? await requireFlowState(deps.database.db, flow.name) : state
   const isAbout = after.question?.definition !== undefined && after.question.number !== undefined
   const question = isAbout ? after.question : undefined
-  return { changes: progress.changes, rowsRead: progress.rowsRead, ...(question && { question }) }
+  const { changes, rowsRead, resent } = progress
+  return { changes, rowsRead, resent, ...(question && { question }) }
+}
+
+/** Handles what a whole read did not find. */
+async function noteUnseen(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: HeldLease,
+  state: FlowStateRow,
+  progress: Progress,
+  found: CompleteRead,
+): Promise<void> {
+  const { flow } = runtime
+  if (state.question?.definition !== undefined) {
+    await forgetShown(deps.database.db, flow.name, found.seen)
+  } else if (flow.deletes.mode === 'delete') {
+    progress.counts.deleted = await sendDeletes(deps, runtime, lease, state, found)
+    progress.changes += progress.counts.deleted
+  } else if (deps.isDeletedBeside(flow.name)) {
+    if (found.problems === 0 && !found.isCut) await noteMissing(deps, runtime, lease, found)
+  }
+}
+
+/** The deletes of a comparison's read, which has missed what the answer lets be deleted. */
+async function deleteAfterAnswer(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: HeldLease,
+  found: CompleteRead,
+): Promise<void> {
+  const compared = await requireFlowState(deps.database.db, runtime.flow.name)
+  const accepted = await applyAnswer(deps, runtime, lease, compared)
+  const { question } = accepted
+  if (question?.answer && question.definition === undefined) {
+    await sendDeletes(deps, runtime, lease, accepted, found)
+  }
 }
 
 /** Another source is read completely, and what it lacks is deleted only after an answer. Returns the new state. */
@@ -269,8 +278,8 @@ async function endComparison(
     differences,
   }: {
     progress: Progress
-    comparison: Comparison
-    seen: KeySet
+    comparison: DestinationComparison
+    seen: ItemKeys
     differences: readonly Difference[]
   },
 ): Promise<void> {
@@ -327,12 +336,15 @@ async function finish(
   state: FlowStateRow,
   isFull: boolean,
   progress: Progress,
+  { isFromMemory, ...stamps }: { begun: string; ended: string; isFromMemory: boolean },
 ): Promise<void> {
   const { flow } = runtime
   await underLease(deps, lease, async (trx) => {
     const now = deps.now()
+    // What another writer has stored meanwhile was not compared with what the poll read.
+    const isOverwritten = isFromMemory && (await lockItemsStamp(trx, flow.name)) !== stamps.begun
     // Requests and missing items stay open for the next read if this one was not whole.
-    const isWhole = !progress.mustReadAgain && !isCutOff(progress)
+    const isWhole = !progress.mustReadAgain && !isCutOff(progress) && !isOverwritten
     const poll = pollRow(flow.name, isFull, progress, now)
     const isLimitReached = await insertPoll(trx, poll, {
       definition_hash: runtime.definitionHash,
@@ -345,6 +357,7 @@ async function finish(
       last_success_at: now,
       waiting_why: null,
       waiting_since: null,
+      stamps,
       ...(isFull && { last_full_scan_at: progress.startedAt }),
       scannedAfter: isFull && isWhole ? state.resets : undefined,
     })

@@ -1,7 +1,7 @@
-import type { Answer, StoredQuestion } from '../../db/column-types.ts'
+import type { QuestionAnswer, StoredQuestion } from '../../db/column-types.ts'
 import type { Trx } from '../../db/database.ts'
 import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
-import { forgetDelivered, keepAsDelivered } from '../../repositories/flows/asked-deliveries.ts'
+import { forgetDeliveredItems, keepAsDelivered } from '../../repositories/flows/asked-deliveries.ts'
 import { forgetDeliveries } from '../../repositories/flows/deliveries.ts'
 import { wakeDestination } from '../../repositories/flows/flow-events.ts'
 import { deleteHashes, listPksAfter } from '../../repositories/flows/flow-items.ts'
@@ -12,16 +12,16 @@ import {
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
 import { listMissedSince } from '../../repositories/flows/missing-items.ts'
-import type { FlowRuntime } from '../flow-runtime.ts'
+import type { FlowRuntime } from '../item/flow-runtime.ts'
+import type { PollDeps } from './poll-deps.ts'
 import {
   acceptedBy,
-  differencesOf,
+  definitionDifferences,
   hasOtherKey,
   questionKey,
   questionState,
   refuseOutdated,
 } from './poll-plan.ts'
-import type { PollDeps } from './poll-writer.ts'
 
 type Deps = Pick<PollDeps, 'database' | 'now' | 'enqueue'>
 
@@ -88,21 +88,21 @@ async function acceptDefinition(
   runtime: FlowRuntime,
   lease: HeldLease,
   state: FlowStateRow,
-  answer: Answer,
+  answer: QuestionAnswer,
 ): Promise<void> {
   const { name: flow, destinations, deletes } = runtime.flow
   const write = <T>(work: (trx: Trx) => Promise<T>) => underLease(deps, lease, work)
   const untilNone = async (work: (trx: Trx) => Promise<boolean>) => {
     while (await write(work));
   }
-  const differences = await differencesOf(deps.database.db, runtime, state)
+  const differences = await definitionDifferences(deps.database.db, runtime, state)
   if (answer === 'keep') {
     const page = { limit: rowsAtOnce, at: deps.now() }
     await untilNone((trx) => keepAsDelivered(trx, flow, page))
   } else {
     for (const { destination, how } of differences) {
       if (how !== 'moved') continue
-      await untilNone((trx) => forgetDelivered(trx, { flow, destination }, rowsAtOnce))
+      await untilNone((trx) => forgetDeliveredItems(trx, { flow, destination }, rowsAtOnce))
     }
   }
   const { number, missing = 0, askedAt } = state.question ?? {}

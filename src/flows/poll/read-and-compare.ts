@@ -1,7 +1,9 @@
+import { yieldToEventLoop } from '../../jobs/yield-to-event-loop.ts'
 import { unreadHash } from '../../repositories/flows/flow-items.ts'
 import type { Reason } from '../../texts/reason.ts'
-import type { FlowRuntime } from '../flow-runtime.ts'
+import type { FlowRuntime } from '../item/flow-runtime.ts'
 import { type FileStart, groupedRecords } from '../item/group-rows.ts'
+import { createKeySet, type ItemKeys, type KeySet } from '../item/key-set.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import {
   type Item,
@@ -11,9 +13,7 @@ import {
   type SourceWarning,
 } from '../types.ts'
 import { type Ahead, followPosition, type Position } from './cursor.ts'
-import { createKeySet, type KeySet } from './key-set.ts'
 import type { FieldWatch } from './missing-fields.ts'
-import { yieldToEventLoop } from './yield-to-event-loop.ts'
 
 /**
  * An item whose hash differs from the stored one, `was`. The source has changed it, or the definition, or the source changed it
@@ -50,7 +50,9 @@ export type ReadBatch = { items: Item[]; problems: RecordProblem[]; filtered: nu
 
 /** What a read of a source has found so far. */
 export type ReadState = {
-  seen: KeySet
+  seen: ItemKeys
+  /** Whether items that are remembered as unchanged are left out. */
+  skipsSame: boolean
   /** The number of records; of a grouped source, of its groups. */
   records: number
   /** Where the records of each file begin, for a source that reads files. */
@@ -90,7 +92,15 @@ export type Pass = {
   fields: FieldWatch
   /** While a changed definition is compared. */
   causeRules?: CauseRules | undefined
+  /** Of no key yet, with what is remembered of items. */
+  keys: ItemKeys
 }
+
+/** A batch of which little is left, because the rest is remembered, waits for others: each would be a transaction. */
+const enoughItems = 500
+const enoughOfBatch = 0.5
+/** What is found does not wait longer for more. */
+const gatherMs = 1_000
 
 /** Items with repeated keys wait in memory for the end of a read, up to this number. */
 const maxRepeatedInMemory = 20_000
@@ -104,16 +114,17 @@ export async function runPass(
   runtime: FlowRuntime,
   pass: Pass,
   writer: PassWriter,
-): Promise<{ seen: KeySet; cursor: string | null }> {
-  const { since, signal, fields, causeRules } = pass
-  const seen = createKeySet()
-  const readState = createReadState(runtime, seen)
+): Promise<{ seen: ItemKeys; cursor: string | null }> {
+  const { since, signal, fields, causeRules, keys: seen } = pass
+  const readState = createReadState(runtime, seen, causeRules === undefined)
   const take = async (batch: ReadBatch, isLater: boolean) => {
     const pks = batch.items.flatMap(({ pk, former }) =>
       former && former.pk !== pk ? [pk, former.pk] : [pk],
     )
     const stored = await writer.hashesOf(pks, isLater)
-    await writer.take({ ...batch, changes: changesOf(batch.items, stored, causeRules), isLater })
+    const changes = changesOf(batch.items, stored, causeRules)
+    for (const { pk, hash } of batch.items) if (stored.get(pk) === hash) seen.remember(pk, hash)
+    await writer.take({ ...batch, changes, isLater })
   }
   const takeRepeated = async () => {
     if (readState.repeated.size === 0) return
@@ -122,6 +133,7 @@ export async function runPass(
     await take(batch, true)
   }
   let taking: Promise<void> = Promise.resolve()
+  const gathered = createGathering()
   const position = runtime.cursor && followPosition(pass.from, pass.startedAt)
   try {
     const rowFiles = runtime.groupBy ? [] : readState.files
@@ -131,14 +143,18 @@ export async function runPass(
       : batches
     for await (const rows of records) {
       fields.check(rows)
-      const batch = await readBatch(runtime, rows, readState, signal, causeRules?.readFormer)
+      gathered.add(await readBatch(runtime, rows, readState, signal, causeRules?.readFormer))
+      const areRepeated = readState.repeated.size > maxRepeatedInMemory
+      if (!gathered.isEnough(rows.length) && !areRepeated) continue
       await taking
-      if (readState.repeated.size > maxRepeatedInMemory) await takeRepeated()
-      taking = take(batch, false)
+      taking = take(gathered.end(), false)
       // An error is thrown where the result is awaited.
       taking.catch(() => undefined)
+      // Their first records are written before.
+      if (areRepeated) await taking.then(takeRepeated)
     }
     await taking
+    await take(gathered.end(), false)
     rememberRepeated(runtime, readState)
     await takeRepeated()
   } catch (error) {
@@ -152,6 +168,33 @@ export async function runPass(
     writer.warn({ why, isIncomplete: false })
   }
   return { seen, cursor }
+}
+
+/** Batches of which little is left are joined. */
+function createGathering() {
+  const nothing = (): ReadBatch => ({ items: [], problems: [], filtered: 0 })
+  let batch = nothing()
+  let sinceMs = performance.now()
+  return {
+    add({ items, problems, filtered }: ReadBatch) {
+      if (batch.items.length === 0) batch.items = items
+      else for (const item of items) batch.items.push(item)
+      for (const problem of problems) batch.problems.push(problem)
+      batch.filtered += filtered
+    },
+    /** `records`: of the last batch. */
+    isEnough(records: number): boolean {
+      const found = batch.items.length + batch.problems.length
+      if (found >= Math.min(enoughItems, records * enoughOfBatch)) return true
+      return performance.now() - sinceMs >= gatherMs
+    },
+    end(): ReadBatch {
+      const ended = batch
+      batch = nothing()
+      sinceMs = performance.now()
+      return ended
+    },
+  }
 }
 
 /** The records of the source; the position follows them. */
@@ -197,10 +240,10 @@ const mostKeysKnown = 100_000
 /** By present definition. */
 const repeatedBefore = new WeakMap<FlowRuntime, ReadonlySet<string>>()
 
-export function createReadState(runtime: FlowRuntime, seen: KeySet): ReadState {
+export function createReadState(runtime: FlowRuntime, seen: ItemKeys, skipsSame = true): ReadState {
   const known = repeatedBefore.get(runtime) ?? new Set()
   const filtered = createKeySet()
-  return { seen, records: 0, files: [], filtered, repeated: new Map(), known }
+  return { seen, skipsSame, records: 0, files: [], filtered, repeated: new Map(), known }
 }
 
 /** Remembers the repeated keys of a read for the next one. */
@@ -249,13 +292,13 @@ export async function readBatch(
 }
 
 function addItem(runtime: FlowRuntime, readState: ReadState, batch: ReadBatch, item: Item): void {
-  const { pk } = item
-  const { seen, repeated, records: record } = readState
+  const { pk, hash } = item
+  const { seen, skipsSame, repeated, records: record } = readState
   if (isOfEarlierFile(readState, pk)) return
   if (seen.add(pk, record)) {
     // A key that was repeated last time will be again. Sending its first record would change the item back and forth.
     if (readState.known.has(pk)) repeated.set(pk, { item, first: record, last: record, times: 1 })
-    else batch.items.push(item)
+    else if (!skipsSame || !seen.isSame(pk, hash)) batch.items.push(item)
     return
   }
   if (runtime.groupBy) {

@@ -1,10 +1,9 @@
-import type { FastifyRequest } from 'fastify'
-import { mayCallControl, maySeeFlows, type Person } from '../../domain/permissions.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { fastifyPlugin } from 'fastify-plugin'
+import { mayCall, maySeeFlows, type Person } from '../../domain/permissions.ts'
 import { sameSecret } from '../../domain/secret-hash.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { createFailureLimit } from '../../http/auth-failure-limit.ts'
-import { callerAddress } from '../../http/connections.ts'
-import type { HttpServer } from '../../http/create-server.ts'
+import type { KnownHosts } from '../../http/known-hosts.ts'
 import type { Reason } from '../../texts/reason.ts'
 import { controlError } from '../control-errors.ts'
 
@@ -17,7 +16,7 @@ export type ControlAccess = {
   isBehindProxy: boolean
   /** Gives access to the metrics only. */
   metricsToken: string | undefined
-  authFailuresPerMinute: number
+  knownHosts: KnownHosts
   audit: AccessAudit
   /** The person of the request's session, if any. A session counts only if a page of this listener sent it. */
   findPerson(request: FastifyRequest): Promise<Person | undefined>
@@ -31,22 +30,15 @@ export type AccessAudit = {
 
 const loopbackHost = /^(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
 
-export type ControlGuard = {
-  /**
-   * Whether the request may read what operators read; for public routes that then show more. A wrong token counts as
-   * a failed try.
-   * @throws RATE_LIMITED
-   */
-  isOperator(request: FastifyRequest): Promise<boolean>
-  /**
-   * Checks that the session of an accepted request is still open, and that its person still has the right. A token
-   * does not change while the process lives.
-   * @throws UNAUTHORIZED
-   */
-  check(request: FastifyRequest): Promise<void>
-}
-
 declare module 'fastify' {
+  interface FastifyInstance {
+    /**
+     * Whether the request may read what operators read; for public routes that then show more. A wrong token counts as
+     * a failed try.
+     * @throws RATE_LIMITED
+     */
+    isOperator(request: FastifyRequest): Promise<boolean>
+  }
   interface FastifyRequest {
     /** The person who signed in with a name and a password; null for a token, and if none is required. */
     person: Person | null
@@ -56,22 +48,26 @@ declare module 'fastify' {
 }
 
 /**
- * Guards every route except the public ones. Without a token the listener is bound to loopback by the settings. Then
- * two kinds of callers are refused. The first are requests through a reverse proxy on this machine. The second are
+ * Who calls the control API: a person by a session, or who has the SYNC_TOKEN. Without a token the listener is bound to loopback by
+ * the settings. Then two kinds of callers are refused. The first are requests through a reverse proxy on this machine. The second are
  * web pages: they cannot call loopback without a foreign Host or cross-site headers. The administrator's token moves
  * money and is not accepted here: operators of flows need not have it, and no second listener should allow guessing
  * it.
  */
-export function installControlAccess(app: HttpServer, access: ControlAccess): ControlGuard {
-  const countTry = createFailureLimit(app, access.authFailuresPerMinute)
+export const controlAuthentication = fastifyPlugin<ControlAccess>(authenticateCallers, {
+  name: 'authentication',
+  dependencies: ['auth-failure-limit', '@fastify/cookie'],
+})
+
+async function authenticateCallers(app: FastifyInstance, access: ControlAccess): Promise<void> {
+  app.decorateRequest('person', null)
+  app.decorateRequest('isAnonymous', false)
+  const isAsked = access.auth !== 'none' && access.syncToken !== undefined
+
   /** A token in the header decides alone, as on the other listener. */
   const personOf = async (request: FastifyRequest): Promise<Person | null> =>
     (request.headers['x-api-token'] === undefined && (await access.findPerson(request))) || null
-  const isOperator = async (request: FastifyRequest): Promise<boolean> => {
-    const person = await personOf(request)
-    return person ? maySeeFlows(person) : await isLetIn(request)
-  }
-  const isLetIn = async (request: FastifyRequest): Promise<boolean> => {
+  const hasAccess = async (request: FastifyRequest): Promise<boolean> => {
     if (access.auth === 'none') return true
     if (access.syncToken === undefined) {
       return !access.isBehindProxy && !isForwarded(request) && !isFromForeignPage(request)
@@ -79,56 +75,47 @@ export function installControlAccess(app: HttpServer, access: ControlAccess): Co
     const token = request.headers['x-api-token']
     if (token === undefined) return false
     if (typeof token === 'string' && sameSecret(token, access.syncToken)) return true
-    await countTry(request)
+    await app.countTry(request)
     return false
   }
-  const isForMetrics = (token: unknown): boolean =>
-    typeof token === 'string' &&
-    access.metricsToken !== undefined &&
-    sameSecret(token, access.metricsToken)
-  app.decorateRequest('arrivedFrom', '')
-  app.decorateRequest('person', null)
-  app.decorateRequest('isAnonymous', false)
-  app.addHook('onRequest', async (request) => {
-    request.arrivedFrom = callerAddress(request)
-    // An unknown route needs no guard: the API description lists the routes anyway.
-    if (request.is404 || request.routeOptions.config.access === 'public') return
-    const token = request.headers['x-api-token']
-    const hasToken = token !== undefined
-    if (request.routeOptions.config.access === 'metrics' && isForMetrics(token)) {
-      request.isLetIn = true
-      return
-    }
-    request.person = await personOf(request)
-    if (request.person) {
-      request.isLetIn = true
-      if (mayCallControl(request.person, request.method)) return
-      throw controlError('FORBIDDEN', whyNotAllowed(request.person))
-    }
-    request.isLetIn = await isLetIn(request)
-    if (request.isLetIn) {
-      const isAsked = access.auth !== 'none' && access.syncToken !== undefined
-      request.isAnonymous = !isAsked
-      if (isAsked) await access.audit.accepted(request.arrivedFrom)
-      return
-    }
+  const refuse = async (request: FastifyRequest): Promise<Error> => {
     if (access.syncToken === undefined) {
       const isProxied = access.isBehindProxy || isForwarded(request)
-      throw controlError('FORBIDDEN', { code: isProxied ? 'PROXY_WITHOUT_TOKEN' : 'OTHER_SITE' })
+      return controlError('FORBIDDEN', { code: isProxied ? 'PROXY_WITHOUT_TOKEN' : 'OTHER_SITE' })
     }
+    const hasToken = request.headers['x-api-token'] !== undefined
     if (hasToken) await access.audit.refused(request.arrivedFrom)
-    else await countTry(request)
-    throw new AppError('UNAUTHORIZED')
+    else await app.countTry(request)
+    return new AppError('UNAUTHORIZED')
+  }
+
+  app.decorate('isOperator', async (request: FastifyRequest) => {
+    const person = await personOf(request)
+    return person ? maySeeFlows(person) : await hasAccess(request)
   })
-  return {
-    isOperator,
+  app.decorate('authentication', {
+    knownHosts: access.knownHosts,
+    hasOwnToken: () => false,
+    isMetricsToken: (token) =>
+      access.metricsToken !== undefined && sameSecret(token, access.metricsToken),
+    async letIn(request) {
+      request.person = await personOf(request)
+      if (request.person) return request.person
+      if (!(await hasAccess(request))) throw await refuse(request)
+      request.isAnonymous = !isAsked
+      if (isAsked) await access.audit.accepted(request.arrivedFrom)
+      return null
+    },
+    forbid: (person) => controlError('FORBIDDEN', whyNotAllowed(person)),
+    admit: async () => undefined,
+    // A token does not change while the process lives.
     async check(request) {
       if (!request.person) return
       const person = await personOf(request)
-      if (person && mayCallControl(person, request.method)) return
+      if (person && mayCall(person, request.routeOptions.config)) return
       throw new AppError('UNAUTHORIZED')
     },
-  }
+  })
 }
 
 function whyNotAllowed(person: Person): Reason {

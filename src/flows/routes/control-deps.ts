@@ -1,23 +1,19 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Registry } from 'prom-client'
 import type { Database } from '../../db/database.ts'
 import { AppError } from '../../errors/app-error.ts'
-import type { HttpServer } from '../../http/create-server.ts'
 import { PlainErrorBody } from '../../http/error-body.ts'
 import type { StreamLimits } from '../../http/event-stream.ts'
-import { type Language, preferredLanguage } from '../../texts/language.ts'
+import type { Language } from '../../texts/language.ts'
 import { type StoredReason, sentenceOf, shownReason } from '../../texts/reason.ts'
-import type {
-  ControlService,
-  FlowProblemView,
-  SyncOutcome,
-} from '../control/control-service-types.ts'
-import { controlError } from '../control-errors.ts'
+import type { FlowProblemView, SyncOutcome } from '../api/control-types.ts'
+import type { FlowControl } from '../control/flow-control.ts'
+import { controlError, readerLanguage } from '../control-errors.ts'
 import { problemTexts } from '../definition/problem-view.ts'
 import type { Workbench } from '../workbench/workbench.ts'
 
 export type ControlDeps = {
-  flows: ControlService
+  flows: FlowControl
   workbench: Workbench
   /** Follows the changes of flows in all processes. */
   listen: Database['listen']
@@ -32,18 +28,7 @@ export type ControlDeps = {
   registry: Registry
   /** Rejects with SERVICE_UNAVAILABLE if the database is unavailable or takes no writes. */
   requireDatabase: () => Promise<void>
-  /** Whether the request may do what operators may; for public routes. */
-  isOperator: (request: FastifyRequest) => Promise<boolean>
-  /** Rejects with UNAUTHORIZED if the session of an accepted request has ended; see ControlGuard. */
-  check: (request: FastifyRequest) => Promise<void>
 }
-
-/** For routes that every operator may call. */
-export const forOperators = { config: { access: 'admin' as const } }
-/** For operator routes of one flow. */
-export const forFlow = { config: { access: 'admin' as const, errors: ['NOT_FOUND' as const] } }
-/** For routes that start a read of the source. An ERP that only triggers it need not wait for the end. */
-export const forSyncs = { config: { ...forFlow.config, mayComeLate: true as const } }
 
 /** An error response of a route in the API description, with its own text. */
 export function failureResponse(description: string) {
@@ -52,13 +37,13 @@ export function failureResponse(description: string) {
 
 /** Runs work that ends when the client disconnects or the listener closes. */
 export async function whileConnected<T>(
-  app: HttpServer,
+  { shutdown }: FastifyInstance,
   reply: FastifyReply,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const ended = new AbortController()
   const why = { code: 'SERVICE_STOPPING' } as const
-  const forget = app.shutdown.onClosing(() =>
+  const forget = shutdown.onClosing(() =>
     ended.abort(controlError('SERVICE_UNAVAILABLE', why, { extra: { retryAfterSeconds: 1 } })),
   )
   const hangUp = () => ended.abort(new AppError('CALLER_GONE'))
@@ -81,13 +66,13 @@ export const sourceResponses = {
  * The actor for logs: the person, or the address of the connection. Tokens are shared, and a closed connection has no
  * address.
  */
-export function actorOf(request: FastifyRequest): string {
+export function actorNameOf(request: FastifyRequest): string {
   return request.person?.name ?? request.arrivedFrom
 }
 
 /** The language of the caller. */
 export function languageOf(request: Pick<FastifyRequest, 'headers'>): Language {
-  return preferredLanguage(request.headers['accept-language'])
+  return readerLanguage(request.headers['accept-language'])
 }
 
 /** A problem of a definition. `why` has its text in the reader's language. */

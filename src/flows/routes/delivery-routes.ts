@@ -1,7 +1,5 @@
-import type { HttpServer } from '../../http/create-server.ts'
-import { toWire } from '../api-model.ts'
-import { givenKey } from '../item/item.ts'
-import { actorOf, type ControlDeps, forFlow, languageOf } from './control-deps.ts'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
+import { toWire } from '../api/api-model.ts'
 import {
   AllFailuresResponse,
   AllOpenQuery,
@@ -13,15 +11,25 @@ import {
   SkippedResponse,
   TryBody,
   TryResponse,
-} from './control-schemas.ts'
-import { AllDelayedResponse, WaitingQuery, WaitingResponse } from './item-schemas.ts'
+} from '../api/control-schemas.ts'
+import { AllDelayedResponse, WaitingQuery, WaitingResponse } from '../api/item-schemas.ts'
+import { givenKey } from '../item/item.ts'
+import { actorNameOf, type ControlDeps, languageOf } from './control-deps.ts'
 
 /** Failed, waiting and skipped deliveries, of one flow and of all, and what sends them again. */
-export function addDeliveries(app: HttpServer, { flows }: ControlDeps): void {
+export const deliveryRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, deps) => {
+  await app.register(flowDeliveryRoutes, deps)
+  await app.register(allDeliveryRoutes, deps)
+  await app.register(retryRoutes, deps)
+}
+
+/** Those of one flow. */
+const flowDeliveryRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.get(
     '/flow/:name/failures',
     {
-      config: { access: 'admin', errors: ['NOT_FOUND'], compressed: true },
+      ...app.forList,
+      config: { needs: 'see_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'listFailures',
         summary: 'Deliveries that failed permanently and wait to be sent again, by code and status',
@@ -41,7 +49,8 @@ export function addDeliveries(app: HttpServer, { flows }: ControlDeps): void {
   app.get(
     '/flow/:name/waiting',
     {
-      config: { access: 'admin', errors: ['NOT_FOUND'], compressed: true },
+      ...app.forList,
+      config: { needs: 'see_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'listWaiting',
         summary: 'Deliveries still to be made or tried again, oldest first, with what went wrong',
@@ -61,7 +70,8 @@ export function addDeliveries(app: HttpServer, { flows }: ControlDeps): void {
   app.get(
     '/flow/:name/skipped',
     {
-      config: { ...forFlow.config, compressed: true },
+      ...app.forList,
+      config: { needs: 'see_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'listSkipped',
         summary: 'Items that a destination is not sent, and why not, the latest first',
@@ -77,11 +87,15 @@ export function addDeliveries(app: HttpServer, { flows }: ControlDeps): void {
       return toWire(SkippedResponse, { name, skipped }, languageOf(request))
     },
   )
+}
 
+/** Those of all flows. */
+const allDeliveryRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.get(
     '/flows/failures',
     {
-      config: { access: 'admin', compressed: true },
+      ...app.forList,
+      config: { needs: 'see_flows' },
       schema: {
         operationId: 'listAllFailures',
         summary:
@@ -101,7 +115,8 @@ export function addDeliveries(app: HttpServer, { flows }: ControlDeps): void {
   app.get(
     '/flows/delayed',
     {
-      config: { access: 'admin', compressed: true },
+      ...app.forList,
+      config: { needs: 'see_flows' },
       schema: {
         operationId: 'listAllDelayed',
         summary: 'Deliveries of all flows that wait for another attempt, oldest first',
@@ -116,11 +131,14 @@ export function addDeliveries(app: HttpServer, { flows }: ControlDeps): void {
       return toWire(AllDelayedResponse, { delayed }, languageOf(request))
     },
   )
+}
 
+/** What sends them again. */
+const retryRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.post(
     '/flow/:name/retry',
     {
-      ...forFlow,
+      config: { needs: 'run_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'retryFailures',
         summary: 'Send failed deliveries again: one, a group, or all',
@@ -135,7 +153,7 @@ export function addDeliveries(app: HttpServer, { flows }: ControlDeps): void {
       const { destination, pk, error, code, status } = request.body ?? {}
       const retried = await flows.retryFailed(
         { flow: name, destination, pk: pk && givenKey(pk), error, code, status },
-        actorOf(request),
+        actorNameOf(request),
       )
       return { name, retried }
     },
@@ -144,7 +162,7 @@ export function addDeliveries(app: HttpServer, { flows }: ControlDeps): void {
   app.post(
     '/flow/:name/try',
     {
-      ...forFlow,
+      config: { needs: 'run_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'tryDestinations',
         summary: 'Attempt the pending deliveries now',
@@ -158,7 +176,10 @@ export function addDeliveries(app: HttpServer, { flows }: ControlDeps): void {
     },
     async (request) => {
       const { name } = request.params
-      return { name, due: await flows.tryNow(name, request.body?.destination, actorOf(request)) }
+      return {
+        name,
+        due: await flows.tryNow(name, request.body?.destination, actorNameOf(request)),
+      }
     },
   )
 }

@@ -1,5 +1,5 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import type { HttpServer } from '../../http/create-server.ts'
 import { createEventStreams, type StreamEvent } from '../../http/event-stream.ts'
 import { type FlowChange, flowChannel } from '../../repositories/flows/flow-events.ts'
 import type { ControlDeps } from './control-deps.ts'
@@ -30,15 +30,15 @@ const paceMs = 500
 /** More flows than a reader follows individually. */
 const changesAtMost = 100
 
-export function addFlowEvents(
-  app: HttpServer,
-  { listen, streams: limits, check }: ControlDeps,
-): void {
+export const flowEventRoutes: FastifyPluginAsyncZod<ControlDeps> = async (
+  app,
+  { listen, streams: limits },
+) => {
   const streams = createEventStreams(app, limits)
   app.get(
     '/flows/events',
     {
-      config: { access: 'admin', errors: ['RATE_LIMITED'] },
+      config: { needs: 'see_flows', errors: ['RATE_LIMITED'] },
       schema: {
         operationId: 'followFlows',
         summary: 'Follow what changes about flows live, as server-sent events',
@@ -84,7 +84,7 @@ export function addFlowEvents(
           listening.catch(() => undefined)
           return () => void listening?.then((end) => end()).catch(() => undefined)
         },
-        checkAccess: () => check(request),
+        checkAccess: () => app.authentication.check(request),
         async read(): Promise<StreamEvent[]> {
           // What changes before that is in the first answer of the reader.
           await listening

@@ -1,30 +1,31 @@
-import type { HttpServer } from '../../http/create-server.ts'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import type { ControlDeps } from './control-deps.ts'
-import { addDeliveries } from './delivery-routes.ts'
-import { addFlowEvents } from './events.ts'
-import { addItems } from './items.ts'
-import { addPausesAndLimits } from './pauses-and-limits.ts'
-import { addPolls } from './polls.ts'
-import { addQuestion } from './question.ts'
-import { addReload } from './reload.ts'
-import { addSending } from './sending.ts'
-import { addStatus } from './status.ts'
-import { addTestAlerts } from './test-alerts.ts'
-import { addWorkbench } from './workbench.ts'
+import { deliveryRoutes } from './delivery-routes.ts'
+import { flowEventRoutes } from './events.ts'
+import { itemRoutes } from './items.ts'
+import { pauseAndLimitRoutes } from './pauses-and-limits.ts'
+import { pollRoutes } from './polls.ts'
+import { questionRoutes } from './question.ts'
+import { reloadRoutes } from './reload.ts'
+import { sendingRoutes } from './sending.ts'
+import { statusRoutes } from './status.ts'
+import { testAlertRoutes } from './test-alerts.ts'
+import { workbenchRoutes } from './workbench.ts'
 
 export type { ControlDeps } from './control-deps.ts'
+export { controlHealthRoute, flowMetricsRoute } from './health-and-metrics.ts'
 
-/** Every route of the control API but its page. */
-export function addControlRoutes(app: HttpServer, deps: ControlDeps): void {
-  addStatus(app, deps)
-  addFlowEvents(app, deps)
-  addDeliveries(app, deps)
-  addItems(app, deps)
-  addPolls(app, deps)
-  addQuestion(app, deps)
-  addPausesAndLimits(app, deps)
-  addSending(app, deps)
-  addTestAlerts(app, deps)
-  addReload(app, deps)
-  addWorkbench(app, deps)
+/** What operators of flows call. The paths of a subject begin differently, so each stands whole on its route. */
+export const operatorRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, deps) => {
+  await app.register(statusRoutes, deps)
+  await app.register(flowEventRoutes, deps)
+  await app.register(deliveryRoutes, deps)
+  await app.register(itemRoutes, deps)
+  await app.register(pollRoutes, deps)
+  await app.register(questionRoutes, deps)
+  await app.register(pauseAndLimitRoutes, deps)
+  await app.register(sendingRoutes, deps)
+  await app.register(testAlertRoutes, deps)
+  await app.register(reloadRoutes, deps)
+  await app.register(workbenchRoutes, deps)
 }

@@ -1,10 +1,10 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { AppError } from '../../errors/app-error.ts'
-import type { HttpServer } from '../../http/create-server.ts'
-import { toWire } from '../api-model.ts'
+import { toWire } from '../api/api-model.ts'
+import { ItemParams, PkParams } from '../api/control-schemas.ts'
+import { FoundItemResponse, ItemResponse } from '../api/item-schemas.ts'
 import { givenKey } from '../item/item.ts'
 import { type ControlDeps, languageOf } from './control-deps.ts'
-import { ItemParams, PkParams } from './control-schemas.ts'
-import { FoundItemResponse, ItemResponse } from './item-schemas.ts'
 
 /** The key of an item in a path. It may be empty (`/reset/f/`): that must never become the whole flow. */
 export function pkOf(params: { pk: string }): string {
@@ -13,11 +13,12 @@ export function pkOf(params: { pk: string }): string {
 }
 
 /** Where an item is, in one flow and in all. */
-export function addItems(app: HttpServer, { flows }: ControlDeps): void {
+export const itemRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.get(
     '/flow/:name/items/:pk',
     {
-      config: { access: 'admin', errors: ['NOT_FOUND'], compressed: true },
+      ...app.forList,
+      config: { needs: 'see_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'readItem',
         summary: 'Where one item is, how it changed, and what each destination answered',
@@ -37,7 +38,8 @@ export function addItems(app: HttpServer, { flows }: ControlDeps): void {
   app.get(
     '/flows/items/:pk',
     {
-      config: { access: 'admin', errors: ['NOT_FOUND'], compressed: true },
+      ...app.forList,
+      config: { needs: 'see_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'findItem',
         summary: 'The flows that know an item, and where it is in each',

@@ -1,5 +1,4 @@
-import type { HttpServer } from '../../http/create-server.ts'
-import { actorOf, type ControlDeps, forFlow, forOperators } from './control-deps.ts'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import {
   AllPausedResponse,
   AllResumedResponse,
@@ -10,13 +9,21 @@ import {
   ReasonBody,
   ResumedResponse,
   UnlimitedResponse,
-} from './control-schemas.ts'
+} from '../api/control-schemas.ts'
+import { actorNameOf, type ControlDeps } from './control-deps.ts'
 
-export function addPausesAndLimits(app: HttpServer, { flows }: ControlDeps): void {
+export const pauseAndLimitRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, deps) => {
+  await app.register(pauseRoutes, deps)
+  await app.register(allPauseRoutes, deps)
+  await app.register(limitRoutes, deps)
+}
+
+/** One flow. */
+const pauseRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.post(
     '/flow/:name/pause',
     {
-      ...forFlow,
+      config: { needs: 'run_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'pauseFlow',
         summary: 'Pause a flow from its next cycle on',
@@ -28,7 +35,7 @@ export function addPausesAndLimits(app: HttpServer, { flows }: ControlDeps): voi
     },
     async (request) => {
       const { name } = request.params
-      await flows.pause(name, actorOf(request), request.body?.reason ?? null)
+      await flows.pause(name, actorNameOf(request), request.body?.reason ?? null)
       return { name, status: 'paused' as const }
     },
   )
@@ -36,7 +43,7 @@ export function addPausesAndLimits(app: HttpServer, { flows }: ControlDeps): voi
   app.post(
     '/flow/:name/resume',
     {
-      ...forFlow,
+      config: { needs: 'run_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'resumeFlow',
         summary: 'Resume a flow',
@@ -47,15 +54,18 @@ export function addPausesAndLimits(app: HttpServer, { flows }: ControlDeps): voi
     },
     async (request) => {
       const { name } = request.params
-      await flows.resume(name, actorOf(request))
+      await flows.resume(name, actorNameOf(request))
       return { name, status: 'running' as const }
     },
   )
+}
 
+/** All flows. */
+const allPauseRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.post(
     '/flows/pause',
     {
-      ...forOperators,
+      config: { needs: 'run_flows' },
       schema: {
         operationId: 'pauseAllFlows',
         summary: 'Pause all flows',
@@ -66,14 +76,14 @@ export function addPausesAndLimits(app: HttpServer, { flows }: ControlDeps): voi
     },
     async (request) => ({
       status: 'paused' as const,
-      flows: await flows.pause('all', actorOf(request), request.body?.reason ?? null),
+      flows: await flows.pause('all', actorNameOf(request), request.body?.reason ?? null),
     }),
   )
 
   app.post(
     '/flows/resume',
     {
-      ...forOperators,
+      config: { needs: 'run_flows' },
       schema: {
         operationId: 'resumeAllFlows',
         summary: 'Resume all flows',
@@ -83,14 +93,17 @@ export function addPausesAndLimits(app: HttpServer, { flows }: ControlDeps): voi
     },
     async (request) => ({
       status: 'running' as const,
-      flows: await flows.resume('all', actorOf(request)),
+      flows: await flows.resume('all', actorNameOf(request)),
     }),
   )
+}
 
+/** A flow that pauses after so many runs. */
+const limitRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.post(
     '/flow/:name/limit/:count',
     {
-      ...forFlow,
+      config: { needs: 'run_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'limitFlow',
         summary: 'Pause a flow by itself after so many runs',
@@ -102,7 +115,7 @@ export function addPausesAndLimits(app: HttpServer, { flows }: ControlDeps): voi
     async (request) => {
       const { name } = request.params
       const runLimit = Number(request.params.count)
-      await flows.limit(name, runLimit, actorOf(request))
+      await flows.limit(name, runLimit, actorNameOf(request))
       return { name, runLimit, status: 'limited' as const }
     },
   )
@@ -110,7 +123,7 @@ export function addPausesAndLimits(app: HttpServer, { flows }: ControlDeps): voi
   app.delete(
     '/flow/:name/limit',
     {
-      ...forFlow,
+      config: { needs: 'run_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'unlimitFlow',
         summary: 'Take the limit of a flow away',
@@ -121,7 +134,7 @@ export function addPausesAndLimits(app: HttpServer, { flows }: ControlDeps): voi
     },
     async (request) => {
       const { name } = request.params
-      const { paused } = await flows.unlimit(name, actorOf(request))
+      const { paused } = await flows.unlimit(name, actorNameOf(request))
       return { name, runLimit: null, status: paused ? ('paused' as const) : ('running' as const) }
     },
   )

@@ -1,15 +1,5 @@
-import type { HttpServer } from '../../http/create-server.ts'
-import { toWire } from '../api-model.ts'
-import {
-  actorOf,
-  type ControlDeps,
-  failureResponse,
-  forFlow,
-  forSyncs,
-  languageOf,
-  sourceResponses,
-  viewSynced,
-} from './control-deps.ts'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
+import { toWire } from '../api/api-model.ts'
 import {
   FlowParams,
   ForceQuery,
@@ -23,14 +13,30 @@ import {
   RunsResponse,
   SyncItemResponse,
   SyncResponse,
-} from './control-schemas.ts'
+} from '../api/control-schemas.ts'
+import {
+  actorNameOf,
+  type ControlDeps,
+  failureResponse,
+  languageOf,
+  sourceResponses,
+  viewSynced,
+} from './control-deps.ts'
 import { pkOf } from './items.ts'
 
-export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
+export const pollRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, deps) => {
+  await app.register(syncRoutes, deps)
+  await app.register(resetRoutes, deps)
+  await app.register(resyncRoutes, deps)
+  await app.register(runRoute, deps)
+}
+
+/** A poll now, of a flow or of one item. */
+const syncRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.post(
     '/sync/:name',
     {
-      ...forSyncs,
+      config: { needs: 'run_flows', errors: ['NOT_FOUND'], mayComeLate: true },
       schema: {
         operationId: 'syncFlow',
         summary: 'Poll a flow now, without clearing hashes',
@@ -45,7 +51,7 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
       const force = request.query.force === 'true'
       return {
         name,
-        ...viewSynced(await flows.sync(name, { force }, actorOf(request)), languageOf(request)),
+        ...viewSynced(await flows.sync(name, { force }, actorNameOf(request)), languageOf(request)),
       }
     },
   )
@@ -53,7 +59,7 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
   app.post(
     '/sync/:name/:pk',
     {
-      ...forSyncs,
+      config: { needs: 'run_flows', errors: ['NOT_FOUND'], mayComeLate: true },
       schema: {
         operationId: 'syncItem',
         summary: 'Sync one item, even of a paused flow',
@@ -71,14 +77,17 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
     async (request) => {
       const { name } = request.params
       const pk = pkOf(request.params)
-      return { name, pk, ...(await flows.syncItem(name, pk, actorOf(request))) }
+      return { name, pk, ...(await flows.syncItem(name, pk, actorNameOf(request))) }
     },
   )
+}
 
+/** Hashes are forgotten; the next poll sends again. */
+const resetRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.delete(
     '/reset/:name',
     {
-      ...forFlow,
+      config: { needs: 'run_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'resetFlow',
         summary: 'Forget all hashes; the next poll sends everything',
@@ -90,7 +99,7 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
     },
     async (request) => {
       const { name } = request.params
-      await flows.reset(name, actorOf(request))
+      await flows.reset(name, actorNameOf(request))
       return { name, status: 'reset' as const }
     },
   )
@@ -98,7 +107,7 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
   app.delete(
     '/reset/:name/:pk',
     {
-      ...forFlow,
+      config: { needs: 'run_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'resetItem',
         summary: 'Forget the hash of one item',
@@ -110,15 +119,18 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
     async (request) => {
       const { name } = request.params
       const pk = pkOf(request.params)
-      const { existed } = await flows.resetItem(name, pk, actorOf(request))
+      const { existed } = await flows.resetItem(name, pk, actorNameOf(request))
       return { name, pk, status: 'reset' as const, existed }
     },
   )
+}
 
+/** Hashes are forgotten, and a poll sends again now. */
+const resyncRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.post(
     '/resync/:name',
     {
-      ...forFlow,
+      config: { needs: 'run_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'resyncFlow',
         summary: 'Forget all hashes and poll now, or send everything to one destination',
@@ -137,7 +149,7 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
         name,
         status: 'reset' as const,
         ...viewSynced(
-          await flows.resync(name, { force, destination }, actorOf(request)),
+          await flows.resync(name, { force, destination }, actorNameOf(request)),
           languageOf(request),
         ),
       }
@@ -147,7 +159,7 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
   app.post(
     '/resync/:name/:pk',
     {
-      ...forFlow,
+      config: { needs: 'run_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'resyncItem',
         summary: 'Forget the hash of one item and poll now',
@@ -166,17 +178,21 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
         pk,
         status: 'reset' as const,
         ...viewSynced(
-          await flows.resyncItem(name, pk, { force }, actorOf(request)),
+          await flows.resyncItem(name, pk, { force }, actorNameOf(request)),
           languageOf(request),
         ),
       }
     },
   )
+}
 
+/** The polls that were. */
+const runRoute: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.get(
     '/flow/:name/runs',
     {
-      config: { ...forFlow.config, compressed: true },
+      ...app.forList,
+      config: { needs: 'see_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'listRuns',
         summary: 'The last polls of a flow, newest first, with what each found',

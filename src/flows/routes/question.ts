@@ -1,14 +1,19 @@
-import type { HttpServer } from '../../http/create-server.ts'
-import { toWire } from '../api-model.ts'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
+import { toWire } from '../api/api-model.ts'
+import {
+  AnswerBody,
+  AnsweredResponse,
+  FlowParams,
+  QuestionResponse,
+} from '../api/control-schemas.ts'
 import { givenKey } from '../item/item.ts'
-import { actorOf, type ControlDeps, failureResponse, forFlow, languageOf } from './control-deps.ts'
-import { AnswerBody, AnsweredResponse, FlowParams, QuestionResponse } from './control-schemas.ts'
+import { actorNameOf, type ControlDeps, failureResponse, languageOf } from './control-deps.ts'
 
-export function addQuestion(app: HttpServer, { flows }: ControlDeps): void {
+export const questionRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.get(
     '/flow/:name/question',
     {
-      ...forFlow,
+      config: { needs: 'see_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'readQuestion',
         summary:
@@ -31,7 +36,7 @@ export function addQuestion(app: HttpServer, { flows }: ControlDeps): void {
   app.post(
     '/flow/:name/question',
     {
-      ...forFlow,
+      config: { needs: 'run_flows', errors: ['NOT_FOUND'] },
       // An unknown flow is 404, whatever the body says.
       preValidation: async ({ params }) => void (await flows.question(params.name)),
       schema: {
@@ -55,7 +60,7 @@ export function addQuestion(app: HttpServer, { flows }: ControlDeps): void {
     async (request) => {
       const { name } = request.params
       const { pks, ...given } = request.body
-      await flows.answer(name, { ...given, pks: pks?.map(givenKey) }, actorOf(request))
+      await flows.answer(name, { ...given, pks: pks?.map(givenKey) }, actorNameOf(request))
       return { name, status: 'answered' as const }
     },
   )

@@ -1,12 +1,12 @@
-import type { HttpServer } from '../../http/create-server.ts'
-import { actorOf, type ControlDeps, forOperators, languageOf, viewProblem } from './control-deps.ts'
-import { ReloadResponse } from './control-schemas.ts'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
+import { ReloadResponse } from '../api/control-schemas.ts'
+import { actorNameOf, type ControlDeps, languageOf, viewProblem } from './control-deps.ts'
 
-export function addReload(app: HttpServer, { flows }: ControlDeps): void {
+export const reloadRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.post(
     '/flows/reload',
     {
-      ...forOperators,
+      config: { needs: 'run_flows' },
       schema: {
         operationId: 'reloadFlows',
         summary: 'Read the flow files again',
@@ -16,7 +16,7 @@ export function addReload(app: HttpServer, { flows }: ControlDeps): void {
       },
     },
     async (request) => {
-      const { flows: names, problems } = await flows.reload(actorOf(request))
+      const { flows: names, problems } = await flows.reload(actorNameOf(request))
       const language = languageOf(request)
       return { flows: names, problems: problems.map((one) => viewProblem(one, language)) }
     },

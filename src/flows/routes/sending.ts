@@ -1,6 +1,5 @@
-import type { HttpServer } from '../../http/create-server.ts'
-import { toWire } from '../api-model.ts'
-import { actorOf, type ControlDeps, forFlow, forOperators, languageOf } from './control-deps.ts'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
+import { toWire } from '../api/api-model.ts'
 import {
   DestinationParams,
   DestinationResponse,
@@ -9,13 +8,20 @@ import {
   StartedResponse,
   StopBody,
   StoppedResponse,
-} from './control-schemas.ts'
+} from '../api/control-schemas.ts'
+import { actorNameOf, type ControlDeps, languageOf } from './control-deps.ts'
 
-export function addSending(app: HttpServer, { flows }: ControlDeps): void {
+export const sendingRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, deps) => {
+  await app.register(sendingStateRoutes, deps)
+  await app.register(sendingStopRoutes, deps)
+}
+
+/** Where sending is stopped, and how fast destinations are. */
+const sendingStateRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.get(
     '/sending',
     {
-      ...forOperators,
+      config: { needs: 'see_flows' },
       schema: {
         operationId: 'readSending',
         summary: 'Where sending is stopped',
@@ -30,7 +36,8 @@ export function addSending(app: HttpServer, { flows }: ControlDeps): void {
   app.get(
     '/destinations/:name',
     {
-      config: { ...forFlow.config, compressed: true },
+      ...app.forList,
+      config: { needs: 'see_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'readDestination',
         summary: 'Speed of the deliveries to each destination, by flow',
@@ -45,11 +52,14 @@ export function addSending(app: HttpServer, { flows }: ControlDeps): void {
       return toWire(DestinationResponse, { name, flows: reports }, languageOf(request))
     },
   )
+}
 
+/** Sending stops and starts. */
+const sendingStopRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.post(
     '/sending/stop',
     {
-      ...forFlow,
+      config: { needs: 'run_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'stopSending',
         summary: 'Stop sending: to a destination of every flow, of a flow, or everywhere',
@@ -62,7 +72,7 @@ export function addSending(app: HttpServer, { flows }: ControlDeps): void {
     },
     async (request) => {
       const { flow = null, destination = null, reason = null } = request.body ?? {}
-      const stop = await flows.stopSending({ flow, destination }, actorOf(request), reason)
+      const stop = await flows.stopSending({ flow, destination }, actorNameOf(request), reason)
       return toWire(StoppedResponse, { ...stop, status: 'stopped' }, languageOf(request))
     },
   )
@@ -70,7 +80,7 @@ export function addSending(app: HttpServer, { flows }: ControlDeps): void {
   app.post(
     '/sending/start',
     {
-      ...forOperators,
+      config: { needs: 'run_flows' },
       schema: {
         operationId: 'startSending',
         summary: 'Send again',
@@ -83,7 +93,7 @@ export function addSending(app: HttpServer, { flows }: ControlDeps): void {
     },
     async (request) => {
       const { flow = null, destination = null } = request.body ?? {}
-      const stops = await flows.startSending({ flow, destination }, actorOf(request))
+      const stops = await flows.startSending({ flow, destination }, actorNameOf(request))
       const status = stops.length > 0 ? 'stopped' : 'started'
       return toWire(StartedResponse, { flow, destination, status, stops }, languageOf(request))
     },

@@ -1,31 +1,25 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { deriveFlow } from '../../fleet/flow-health.ts'
 import type { Health } from '../../fleet/health-states.ts'
 import { messageOf } from '../../fleet/health-texts.ts'
-import { buildInfo } from '../../http/build-info.ts'
-import type { HttpServer } from '../../http/create-server.ts'
 import type { Language } from '../../texts/language.ts'
 import { shownReason } from '../../texts/reason.ts'
-import { toWire } from '../api-model.ts'
-import type { FlowStatus } from '../control/control-service-types.ts'
-import { prometheusText, wantsPrometheus } from '../flow-metrics.ts'
-import { givenKey } from '../item/item.ts'
-import { type ControlDeps, forOperators, languageOf, viewProblem } from './control-deps.ts'
+import { toWire } from '../api/api-model.ts'
 import {
-  ActivityQuery,
-  ActivityResponse,
   ErrorsQuery,
   ErrorsResponse,
-  Flow,
-  FlowMetrics,
-  FlowStatus as FlowStatusSchema,
+  FlowActivityQuery,
+  FlowActivityResponse,
+  FlowSchema,
+  FlowStatusResponse,
+  FlowStatusSchema,
   FlowsResponse,
   FlowWithoutDefinition,
-  HealthResponse,
-  MetricsResponse,
-  MetricsText,
   StatsResponse,
-  StatusResponse,
-} from './control-schemas.ts'
+} from '../api/control-schemas.ts'
+import type { FlowStatus } from '../api/control-types.ts'
+import { givenKey } from '../item/item.ts'
+import { type ControlDeps, languageOf, viewProblem } from './control-deps.ts'
 
 /** The status with the code of its reason, which the page reads. */
 const withCode = (status: FlowStatus) => ({
@@ -37,33 +31,18 @@ function healthOf(health: Health | undefined, language: Language, at: Date) {
   return health ? { ...health, message: messageOf(health, language, at) } : null
 }
 
-export function addStatus(
-  app: HttpServer,
-  { flows, now, registry, dashboardPage, shopTimeZone, requireDatabase, isOperator }: ControlDeps,
-): void {
-  app.get(
-    '/health',
-    {
-      config: { access: 'public', errors: ['RATE_LIMITED'] },
-      schema: {
-        operationId: 'readControlHealth',
-        summary: 'Whether the flow side can work',
-        tags: ['Service'],
-        response: { 200: HealthResponse },
-      },
-    },
-    async (request) => {
-      await requireDatabase()
-      const answer = { status: 'ok' as const, timestamp: now().toISOString() }
-      if (!(await isOperator(request))) return answer
-      return { ...answer, version: buildInfo.version, commit: await buildInfo.commit() }
-    },
-  )
+export const statusRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, deps) => {
+  await app.register(countRoutes, deps)
+  await app.register(flowRoutes, deps)
+  await app.register(activityRoute, deps)
+}
 
+/** Deliveries in numbers, and what failed. */
+const countRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.get(
     '/stats',
     {
-      ...forOperators,
+      config: { needs: 'see_flows' },
       schema: {
         operationId: 'readStats',
         summary: 'Counts of deliveries',
@@ -75,50 +54,10 @@ export function addStatus(
   )
 
   app.get(
-    '/metrics',
-    {
-      config: { access: 'metrics', compressed: true },
-      schema: {
-        operationId: 'readMetrics',
-        summary: 'Figures of each flow; Prometheus text when Accept asks for it',
-        tags: ['Monitoring'],
-        response: {
-          200: {
-            description: 'Figures by flow',
-            content: {
-              'application/json': { schema: MetricsResponse },
-              'text/plain': { schema: MetricsText },
-            },
-          },
-        },
-      },
-    },
-    async (request, reply) => {
-      const metrics = await flows.metrics()
-      if (wantsPrometheus(request.headers.accept)) {
-        const text = await prometheusText(
-          { metrics, stats: await flows.stats(), status: await flows.status() },
-          now(),
-        )
-        // The JSON serializer of the route is for the other form.
-        return reply
-          .type(registry.contentType)
-          .serializer(String)
-          .send(`${await registry.metrics()}\n${text}` as never)
-      }
-      return Object.fromEntries(
-        [...metrics].map(([name, figures]) => [
-          name,
-          toWire(FlowMetrics, figures, languageOf(request)),
-        ]),
-      )
-    },
-  )
-
-  app.get(
     '/errors',
     {
-      config: { ...forOperators.config, compressed: true },
+      ...app.forList,
+      config: { needs: 'see_flows' },
       schema: {
         operationId: 'listErrors',
         summary: 'Failures, newest first',
@@ -136,16 +75,23 @@ export function addStatus(
       return toWire(ErrorsResponse, errors, languageOf(request))
     },
   )
+}
 
+/** The flows, each with its state. */
+const flowRoutes: FastifyPluginAsyncZod<ControlDeps> = async (
+  app,
+  { flows, now, dashboardPage, shopTimeZone },
+) => {
   app.get(
     '/flows/status',
     {
-      config: { ...forOperators.config, compressed: true },
+      ...app.forList,
+      config: { needs: 'see_flows' },
       schema: {
         operationId: 'readFlowStatus',
         summary: 'Running, paused or limited, by flow',
         tags: ['Flows'],
-        response: { 200: StatusResponse },
+        response: { 200: FlowStatusResponse },
       },
     },
     async (request) => {
@@ -160,7 +106,8 @@ export function addStatus(
   app.get(
     '/flows',
     {
-      config: { ...forOperators.config, compressed: true },
+      ...app.forList,
+      config: { needs: 'see_flows' },
       schema: {
         operationId: 'listFlows',
         summary: 'Every flow at a glance, and what is wrong with flow files',
@@ -180,7 +127,7 @@ export function addStatus(
         const healthOfDestination = (name: string) =>
           seen?.destinations.find((one) => one.name === name)
         return toWire(
-          Flow,
+          FlowSchema,
           {
             ...card,
             status: withCode(card.status),
@@ -204,23 +151,27 @@ export function addStatus(
       }
     },
   )
+}
 
+/** Who did what. */
+const activityRoute: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.get(
     '/flows/activity',
     {
-      config: { ...forOperators.config, compressed: true },
+      ...app.forList,
+      config: { needs: 'see_flows' },
       schema: {
         operationId: 'listFlowActivity',
         summary: 'Who did what to which flow, newest first',
         tags: ['Flows'],
-        querystring: ActivityQuery,
-        response: { 200: ActivityResponse },
+        querystring: FlowActivityQuery,
+        response: { 200: FlowActivityResponse },
       },
     },
     async (request) => {
       const { flow, limit } = request.query
       const activity = await flows.activity({ flow }, limit)
-      return toWire(ActivityResponse, { activity }, languageOf(request))
+      return toWire(FlowActivityResponse, { activity }, languageOf(request))
     },
   )
 }

@@ -1,14 +1,14 @@
-import type { HttpServer } from '../../http/create-server.ts'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { sentenceOf } from '../../texts/reason.ts'
-import { toWire } from '../api-model.ts'
-import { actorOf, type ControlDeps, forFlow, languageOf } from './control-deps.ts'
-import { FlowParams, TestAlertsResponse } from './control-schemas.ts'
+import { toWire } from '../api/api-model.ts'
+import { FlowParams, TestAlertsResponse } from '../api/control-schemas.ts'
+import { actorNameOf, type ControlDeps, languageOf } from './control-deps.ts'
 
-export function addTestAlerts(app: HttpServer, { flows }: ControlDeps): void {
+export const testAlertRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.post(
     '/flow/:name/test-alerts',
     {
-      ...forFlow,
+      config: { needs: 'run_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'testAlerts',
         summary: 'Send a test message to every alert channel of a flow',
@@ -26,7 +26,7 @@ export function addTestAlerts(app: HttpServer, { flows }: ControlDeps): void {
     },
     async (request, reply) => {
       const { name } = request.params
-      const results = await flows.testAlerts(name, actorOf(request))
+      const results = await flows.testAlerts(name, actorNameOf(request))
       const answer = {
         flow: name,
         results: results.map((one) => ({

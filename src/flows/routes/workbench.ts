@@ -1,24 +1,15 @@
 import type { FastifyRequest } from 'fastify'
-import type { HttpServer } from '../../http/create-server.ts'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import type { Language } from '../../texts/language.ts'
 import { type Reason, sentenceOf } from '../../texts/reason.ts'
-import { toWire } from '../api-model.ts'
+import { toWire } from '../api/api-model.ts'
+import { ItemParams } from '../api/control-schemas.ts'
 import { controlError } from '../control-errors.ts'
 import { templateNames, templateSources } from '../definition/flow-template.ts'
 import { flowJsonSchema } from '../definition/json-schema.ts'
 import type { DryRun } from '../workbench/dry-run.ts'
 import type { DryRunDelivery } from '../workbench/dry-run-deliveries.ts'
 import type { Caller, Checked, WhyReadOnly } from '../workbench/workbench.ts'
-import {
-  actorOf,
-  type ControlDeps,
-  languageOf,
-  sourceResponses,
-  viewProblem,
-  whileConnected,
-} from './control-deps.ts'
-import { ItemParams } from './control-schemas.ts'
-import { pkOf } from './items.ts'
 import {
   CheckBody,
   CheckedResponse,
@@ -40,26 +31,37 @@ import {
   TemplateQuery,
   TemplateResponse,
   VersionParams,
-} from './workbench-schemas.ts'
+} from '../workbench/workbench-schemas.ts'
+import {
+  actorNameOf,
+  type ControlDeps,
+  languageOf,
+  sourceResponses,
+  viewProblem,
+  whileConnected,
+} from './control-deps.ts'
+import { pkOf } from './items.ts'
 
-const reading = { config: { access: 'admin' as const, compressed: true } }
-const ofFile = {
-  config: {
-    access: 'admin' as const,
-    errors: ['NOT_FOUND' as const, 'FORBIDDEN' as const],
-    compressed: true,
-  },
-}
 const dryRunLimitsText =
   'The source is read for 20 s at most. No destination is called and nothing is saved. One at a time.'
 
 /** Flow files: read, check, try and save them. */
-export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps): void {
-  const flowSchema = flowJsonSchema()
+export const workbenchRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, deps) => {
+  await app.register(fileReadingRoutes, deps)
+  await app.register(fileSavingRoutes, deps)
+  await app.register(namedConnectionRoutes, deps)
+  await app.register(checkRoutes, deps)
+  await app.register(itemRequestRoute, deps)
+  await app.register(schemaRoute, deps)
+}
+
+/** Flow files as they are and were. */
+const fileReadingRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { workbench }) => {
   app.get(
     '/flow-files',
     {
-      ...reading,
+      ...app.forList,
+      config: { needs: 'see_flows' },
       schema: {
         operationId: 'listFlowFiles',
         summary: 'The flow files and the templates for new ones',
@@ -82,7 +84,8 @@ export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps)
   app.get(
     '/flow-files/:file',
     {
-      ...ofFile,
+      ...app.forList,
+      config: { needs: 'see_flows', errors: ['NOT_FOUND', 'FORBIDDEN'] },
       schema: {
         operationId: 'readFlowFile',
         summary: 'A flow file as it is on the disk, and its earlier versions',
@@ -101,7 +104,8 @@ export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps)
   app.get(
     '/flow-files/:file/versions/:version',
     {
-      ...ofFile,
+      ...app.forList,
+      config: { needs: 'see_flows', errors: ['NOT_FOUND', 'FORBIDDEN'] },
       schema: {
         operationId: 'readFlowFileVersion',
         summary: 'What a save has replaced; save its text to restore it',
@@ -115,11 +119,14 @@ export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps)
       return { file, version, ...(await workbench.readVersion(file, version)) }
     },
   )
+}
 
+/** A file is saved, or begun from a template. */
+const fileSavingRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { workbench }) => {
   app.put(
     '/flow-files/:file',
     {
-      config: { access: 'admin', errors: ['FORBIDDEN', 'CONFLICT'] },
+      config: { needs: 'run_flows', errors: ['FORBIDDEN', 'CONFLICT'] },
       schema: {
         operationId: 'saveFlowFile',
         summary: 'Save a flow file, keep what it replaces, and read all files again',
@@ -141,7 +148,8 @@ export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps)
   app.get(
     '/flow-templates/:template',
     {
-      ...reading,
+      ...app.forList,
+      config: { needs: 'see_flows' },
       schema: {
         operationId: 'readFlowTemplate',
         summary: 'A new definition from a template; nothing is saved',
@@ -157,11 +165,18 @@ export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps)
       return { text: made.text, ...viewChecked(made, languageOf(request)) }
     },
   )
+}
 
+/** The named connections that definitions use. */
+const namedConnectionRoutes: FastifyPluginAsyncZod<ControlDeps> = async (
+  app,
+  { workbench, flows },
+) => {
   app.get(
     '/flow-connections',
     {
-      ...reading,
+      ...app.forList,
+      config: { needs: 'see_flows' },
       schema: {
         operationId: 'listConnections',
         summary: 'The connections that flows may use; credentials are not shown',
@@ -175,7 +190,7 @@ export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps)
   app.post(
     '/flow-connections/:name/test',
     {
-      config: { access: 'admin', errors: ['NOT_FOUND', 'FORBIDDEN'], mayComeLate: true },
+      config: { needs: 'run_flows', errors: ['NOT_FOUND', 'FORBIDDEN'], mayComeLate: true },
       schema: {
         operationId: 'testConnection',
         summary: 'Try a connection: one row, one request, the files of a folder, or a test message',
@@ -196,7 +211,7 @@ export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps)
   app.post(
     '/flow-connections/:name/approve',
     {
-      config: { access: 'admin', errors: ['NOT_FOUND'] },
+      config: { needs: 'run_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'approveConnection',
         summary:
@@ -214,16 +229,20 @@ export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps)
       if (!found) throw controlError('NOT_FOUND', { code: 'CONNECTION_NOT_THERE' })
       for (const flow of found.asking) {
         const { number } = await flows.question(flow)
-        if (number !== null) await flows.answer(flow, { number, answer: 'send' }, actorOf(request))
+        if (number !== null)
+          await flows.answer(flow, { number, answer: 'send' }, actorNameOf(request))
       }
       return { name, flows: found.asking }
     },
   )
+}
 
+/** A definition is checked and tried before it is saved. */
+const checkRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { workbench }) => {
   app.post(
     '/flow-definitions/check',
     {
-      config: { access: 'admin', errors: ['FORBIDDEN'] },
+      config: { needs: 'run_flows', errors: ['FORBIDDEN'] },
       schema: {
         operationId: 'checkDefinition',
         summary: 'What is wrong with a definition, by line; nothing is saved',
@@ -241,11 +260,7 @@ export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps)
   app.post(
     '/flow-definitions/dry-run',
     {
-      config: {
-        access: 'admin',
-        errors: ['FORBIDDEN', 'RATE_LIMITED'],
-        mayComeLate: true,
-      },
+      config: { needs: 'run_flows', errors: ['FORBIDDEN', 'RATE_LIMITED'], mayComeLate: true },
       schema: {
         operationId: 'dryRunDefinition',
         summary: 'Read the first ten items of a definition and show the requests they would make',
@@ -266,11 +281,7 @@ export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps)
   app.post(
     '/flow-files/:file/dry-run',
     {
-      config: {
-        access: 'admin',
-        errors: ['NOT_FOUND', 'RATE_LIMITED'],
-        mayComeLate: true,
-      },
+      config: { needs: 'run_flows', errors: ['NOT_FOUND', 'RATE_LIMITED'], mayComeLate: true },
       schema: {
         operationId: 'dryRunFlowFile',
         summary: 'The same of a flow file as it is on the disk, whether its flow is loaded or not',
@@ -287,11 +298,15 @@ export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps)
       return viewDryRun(made, languageOf(request))
     },
   )
+}
 
+/** What the flow would send about one item. */
+const itemRequestRoute: FastifyPluginAsyncZod<ControlDeps> = async (app, { workbench }) => {
   app.get(
     '/flow/:name/items/:pk/requests',
     {
-      config: { access: 'admin', errors: ['NOT_FOUND'], compressed: true },
+      ...app.forList,
+      config: { needs: 'see_flows', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'readItemRequests',
         summary:
@@ -312,11 +327,16 @@ export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps)
       return toWire(ItemRequestsResponse, { name, pk, record, destinations: shown }, language)
     },
   )
+}
 
+/** The JSON Schema of flow files. */
+const schemaRoute: FastifyPluginAsyncZod<ControlDeps> = async (app) => {
+  const flowSchema = flowJsonSchema()
   app.get(
     '/flow-schema',
     {
-      ...reading,
+      ...app.forList,
+      config: { needs: 'see_flows' },
       schema: {
         operationId: 'readFlowSchema',
         summary: 'The JSON schema of flow files, for editors',
@@ -334,7 +354,7 @@ const viewReadOnly = (why: WhyReadOnly | null) => ({
 })
 
 const callerOf = (request: FastifyRequest): Caller => ({
-  actor: actorOf(request),
+  actor: actorNameOf(request),
   isAnonymous: request.isAnonymous,
 })
 

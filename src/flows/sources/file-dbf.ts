@@ -1,4 +1,4 @@
-import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../jobs/yield-to-event-loop.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import { type DbfColumn, dbfReader, noCodePage } from './dbf-columns.ts'
 import { decodedText, type FileEncoding } from './file-encoding.ts'

@@ -73,7 +73,7 @@ const wide: readonly FileEncoding[] = ['utf16le', 'utf16be']
  * `latin1` is read as Windows-1252, which programs mean by it (they differ in €, curly quotes and dashes). Only `size` bytes
  * are read, the size when the file was found. Generated files such as `/proc/self/environ` have size 0.
  */
-export async function* textOf(
+export async function* decodeFile(
   file: OpenFile,
   size: number,
   encoding: FileEncoding,

@@ -3,6 +3,7 @@ import { link, lstat, mkdir, open, readdir, rename, unlink } from 'node:fs/promi
 import { basename, dirname, join, parse, resolve } from 'node:path'
 import { codeOf } from '../../domain/error-code.ts'
 import { type Fence, fencedPath, requireSamePlace } from '../../files/fence.ts'
+import { filePattern, namesMatching } from '../definition/file-pattern.ts'
 import {
   archiveFolder,
   archiveNames,
@@ -10,10 +11,8 @@ import {
   type FileAccess,
   type FileStore,
   type FoundFile,
-  filePattern,
   isSameFile,
   leftUnread,
-  namesMatching,
   notRegular,
   oldestFirst,
 } from './file-store.ts'

@@ -1,5 +1,6 @@
 import { parse } from 'node:path'
-import { type FoundFile, inOrder, type OpenedFile } from './file-store.ts'
+import { inOrder } from '../definition/file-pattern.ts'
+import type { FoundFile, OpenedFile } from './file-store.ts'
 
 const placeholder = /\{(?:name|stem)\}/g
 

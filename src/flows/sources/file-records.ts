@@ -3,13 +3,13 @@ import type { Flow } from '../definition/schema.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import { csvRecords } from './file-csv.ts'
 import { dbfRecords } from './file-dbf.ts'
-import { textOf, trimmedText } from './file-encoding.ts'
+import { decodeFile, trimmedText } from './file-encoding.ts'
 import { fixedRecords } from './file-fixed.ts'
 import { ndjsonRecords } from './file-ndjson.ts'
 import type { FoundFile, OpenedFile, OpenFile } from './file-store.ts'
 import { xlsxRecords } from './file-xlsx.ts'
 import { JsonLimitError, parseJsonIncrementally } from './json-incremental.ts'
-import { placed, recordsOf, valueAt } from './json-items.ts'
+import { recordsOf, valueAtNames, withPlace } from './json-items.ts'
 
 type FileForm = Pick<
   Extract<Flow['source'], { type: 'file' | 'sftp' }>,
@@ -35,7 +35,7 @@ export async function* recordsOfFile(
     code: 'IN_FILE',
     data: { path: found.path, what },
   })
-  const toPlaced = placed(inFile)
+  const toPlaced = withPlace(inFile)
   try {
     for await (const record of parsed(unchanged(file), found.size, form)) {
       if (pending) yield pending
@@ -67,21 +67,24 @@ function parsed(
 ): AsyncGenerator<SourceRow> {
   switch (format) {
     case 'csv': {
-      const again = () => trimmedText(textOf(file, size, csv.encoding), csv.skipLines ?? 0)
+      const again = () => trimmedText(decodeFile(file, size, csv.encoding), csv.skipLines ?? 0)
       return csvRecords(again(), { ...csv, keyFields, again })
     }
     case 'fixed': {
       if (!fixed) throw new SourceError({ code: 'NEEDS_FIXED_COLUMNS' })
-      return fixedRecords(trimmedText(textOf(file, size, fixed.encoding), fixed.skipLines), fixed)
+      return fixedRecords(
+        trimmedText(decodeFile(file, size, fixed.encoding), fixed.skipLines),
+        fixed,
+      )
     }
     case 'xlsx':
       return xlsxRecords(file, size, xlsx ?? { sheet: 1, headerRow: 1 })
     case 'dbf':
       return dbfRecords(file, size, dbf ?? {})
     case 'ndjson':
-      return ndjsonRecords(textOf(file, size, 'utf8'))
+      return ndjsonRecords(decodeFile(file, size, 'utf8'))
     case 'json':
-      return jsonRecords(textOf(file, size, 'utf8'), items)
+      return jsonRecords(decodeFile(file, size, 'utf8'), items)
     default:
       return format satisfies never
   }
@@ -104,7 +107,7 @@ export async function* jsonRecords(
     }
     pieces.push(piece)
   }
-  yield* recordsOf(valueAt(await parse(pieces.join('')), items), items)
+  yield* recordsOf(valueAtNames(await parse(pieces.join('')), items), items)
 }
 
 async function parse(text: string): Promise<unknown> {

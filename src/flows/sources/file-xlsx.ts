@@ -1,10 +1,10 @@
 import { posix } from 'node:path'
-import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../jobs/yield-to-event-loop.ts'
 import { SourceError, type SourceRow, UnreadableValue } from '../types.ts'
 import type { OpenFile } from './file-store.ts'
 import { maxColumns, maxRecordCharacters } from './record-limits.ts'
 import {
-  columnName,
+  columnLetters,
   columnNumber,
   createXlsxCells,
   textValue,
@@ -71,7 +71,7 @@ function headerNames(values: ReadonlyMap<number, unknown>, row: number): Map<num
     const name = String(value ?? '').trim()
     if (name === '') continue
     if (name.length > longestName) {
-      const data = { most: longestName, column: columnName(column), row }
+      const data = { most: longestName, column: columnLetters(column), row }
       throw new SourceError({ code: 'COLUMN_NAME_TOO_LONG', data })
     }
     if (known.has(name)) {
@@ -299,7 +299,7 @@ async function* rowsOf(
       const { r, t, s } = attributesOf(tag)
       column = r === undefined ? column + 1 : columnNumber(r)
       cell = {
-        place: `${columnName(column)}${row.number}`,
+        place: `${columnLetters(column)}${row.number}`,
         type: t ?? 'n',
         style: Number(s ?? 0),
         text: undefined,

@@ -1,6 +1,6 @@
 import { Secret } from '../../domain/flow-secret.ts'
 import type { Flow } from '../definition/schema.ts'
-import { escapeXml } from '../destinations/http-body.ts'
+import { escapeXml } from '../net/http-body.ts'
 import { secretsIn } from '../net/mask-secrets.ts'
 
 export type RequestBody = NonNullable<Extract<Flow['source'], { type: 'http' }>['body']>

@@ -1,7 +1,7 @@
 import { isRecord } from '../../domain/json.ts'
 import { SourceError } from '../types.ts'
 import type { ReadAnswer } from './http-response.ts'
-import { valueAt } from './json-items.ts'
+import { valueAtNames } from './json-items.ts'
 
 /** What a list says about the part that was not read with it. */
 export type ListEnd = {
@@ -115,7 +115,7 @@ export function sameOrigin(
 function placesIn(document: unknown, items: string | undefined): Record<string, unknown>[] {
   const names = (items ?? '').split('.')
   const around = names.map((_, depth) =>
-    valueAt(document, names.slice(0, depth).join('.') || undefined),
+    valueAtNames(document, names.slice(0, depth).join('.') || undefined),
   )
   const places = around.filter(isRecord)
   const within = places.flatMap((place) => containers.map((name) => place[name]))

@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto'
 import { isRecord } from '../../domain/json.ts'
+import { yieldToEventLoop } from '../../jobs/yield-to-event-loop.ts'
 import { kindOf } from '../../texts/reason.ts'
 import type { Flow } from '../definition/schema.ts'
+import { createKeySet } from '../item/key-set.ts'
 import { compileExpression } from '../mapping/expression.ts'
-import { createKeySet } from '../poll/key-set.ts'
-import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import { withParameter } from './http-address.ts'
 import type { BodyValues } from './http-body.ts'
 import { type ListEnd, nextLink, sameOrigin } from './http-list-end.ts'
 import type { ReadAnswer } from './http-response.ts'
-import { valueAt } from './json-items.ts'
+import { valueAtNames } from './json-items.ts'
 
 type Paging = Extract<Flow['source'], { type: 'http' }>['paging']
 
@@ -83,7 +83,7 @@ export function pageWalks(
       const page = (url: string, next: string | null) => ({ url, values: { next } })
       return (url) =>
         linkedWalk(page(url, null), async ({ document }) => {
-          const token = endCursor(valueAt(document, at), at)
+          const token = endCursor(valueAtNames(document, at), at)
           return token === undefined ? undefined : page(url, token)
         })
     }

@@ -1,18 +1,18 @@
 import type { Agent } from 'undici'
 import { isRecord } from '../../domain/json.ts'
+import { yieldToEventLoop } from '../../jobs/yield-to-event-loop.ts'
 import {
   type GuardedAnswer,
   guardedRequest,
   RequestFailure,
 } from '../../outbound/guarded-request.ts'
-import { isPassingStatus, type RetryPolicy, repeat } from '../../outbound/retry.ts'
+import { isPassingStatus, type RetryPolicy, waitToRepeat } from '../../outbound/retry.ts'
 import { orAborted } from '../../outbound/send-attempt.ts'
 import { type Reason, withTexts } from '../../texts/reason.ts'
-import { describeRefusal } from '../destinations/http-text.ts'
+import { describeRefusal } from '../net/http-text.ts'
 import { maskSecrets } from '../net/mask-secrets.ts'
 import { TokenBlockedError, type Tokens } from '../oauth/access-tokens.ts'
 import { TokenError } from '../oauth/token-request.ts'
-import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import { JsonLimitError, parseJsonIncrementally } from './json-incremental.ts'
 import { declaredEncoding } from './xml-parser.ts'
@@ -106,22 +106,24 @@ export async function readAnswer(
     const failure = new SourceError({ code: 'ANSWER_ERRORS', data: { said } })
     return { failure, ...(errors.isPassing && { again: { retryAfterSeconds: null } }) }
   }
-  const last = await repeat<Attempt>(
-    async () => {
-      const outcome = await send()
-      if (outcome instanceof RequestFailure) {
-        return { failure: outcome, again: { retryAfterSeconds: null } }
-      }
-      if (!isPassingStatus(outcome.status)) return read(outcome)
-      return { answer: outcome, again: outcome }
-    },
-    // `sleep` ends with the signal.
-    { policy, sleep: (ms) => client.sleep(ms, signal) },
-  )
-  if ('read' in last) return last.read
-  if ('failure' in last) throw last.failure
-  if (isNothing(last.answer)) return undefined
-  throw await refused(last.answer)
+  const attempt = async (): Promise<Attempt> => {
+    const outcome = await send()
+    if (outcome instanceof RequestFailure) {
+      return { failure: outcome, again: { retryAfterSeconds: null } }
+    }
+    return isPassingStatus(outcome.status) ? { answer: outcome, again: outcome } : read(outcome)
+  }
+  // `sleep` ends with the signal.
+  const pauses = { policy, sleep: (ms: number) => client.sleep(ms, signal) }
+  for (let number = 1; ; number += 1) {
+    const last = await attempt()
+    const { again } = last
+    if (again && (await waitToRepeat(number, again.retryAfterSeconds, pauses))) continue
+    if ('read' in last) return last.read
+    if ('failure' in last) throw last.failure
+    if (isNothing(last.answer)) return undefined
+    throw await refused(last.answer)
+  }
 }
 
 type Attempt = { again?: { retryAfterSeconds: number | null } } & (

@@ -1,15 +1,16 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Agent } from 'undici'
 import { isRecord } from '../../domain/json.ts'
+import { yieldToEventLoop } from '../../jobs/yield-to-event-loop.ts'
 import { addressPolicyOf } from '../../outbound/address-class.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import type { GuardedAnswer } from '../../outbound/guarded-request.ts'
 import type { Reason } from '../../texts/reason.ts'
 import type { Flow } from '../definition/schema.ts'
-import { isHtmlPage } from '../destinations/http-text.ts'
+import { createKeySet } from '../item/key-set.ts'
+import { isHtmlPage } from '../net/http-text.ts'
 import { secretsIn, secretsOf } from '../net/mask-secrets.ts'
 import { openTokens } from '../oauth/access-tokens.ts'
-import { createKeySet } from '../poll/key-set.ts'
-import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
 import {
   invalidRecordReason,
   type Source,
@@ -34,9 +35,9 @@ import {
   type ReadRequest,
   readAnswer,
 } from './http-response.ts'
-import { placed, recordsOf, valueAt } from './json-items.ts'
+import { recordsOf, valueAtNames, withPlace } from './json-items.ts'
 import { inBatches, limitRows, matching } from './record-batches.ts'
-import { createKeyReader, hasKey, joinKey, rowKey } from './row-key.ts'
+import { createKeyReader, hasKey, joinRowKey, rowKey } from './row-key.ts'
 import type { SourceContext } from './source-context.ts'
 import { describe } from './source-failures.ts'
 
@@ -61,115 +62,135 @@ const maxPagesOfOneItem = 1_000
  * Addresses are checked against `allowPrivateNetwork`. Redirects and links to another host are not followed. Messages show
  * addresses as in the flow file, without the values of references.
  */
-export function openHttpSource(
-  definition: HttpDefinition,
-  context: Pick<SourceContext, 'flow' | 'now' | 'createAgent' | 'sleep' | 'grants'>,
-): Source {
-  const { limits, item, cursor } = definition
-  const keyFields = context.flow.item.key
-  const readKey = createKeyReader(context.flow.item)
-  const staysBelow = context.flow.reach.connections.source !== undefined
-  const closing = new AbortController()
-  const agent =
-    context.createAgent?.() ??
-    createGuardedAgent({
-      ...addressPolicyOf(context.flow),
-      connectTimeoutMs: Math.min(limits.timeoutMs, longestConnectMs),
+export class HttpSource implements Source {
+  readonly repeatsKeys: boolean
+  readonly #definition: HttpDefinition
+  readonly #keyFields: Flow['item']['key']
+  readonly #readKey: ReturnType<typeof createKeyReader>
+  /** Values of items must not lead out of the address of the connection. */
+  readonly #staysBelow: boolean
+  readonly #agent: Agent
+  readonly #client: AnswerClient
+  readonly #startWalk: ReturnType<typeof pageWalks>
+  readonly #closing = new AbortController()
+
+  constructor(
+    definition: HttpDefinition,
+    context: Pick<SourceContext, 'flow' | 'now' | 'createAgent' | 'sleep' | 'grants'>,
+  ) {
+    const { flow } = context
+    const { timeoutMs } = definition.limits
+    this.#definition = definition
+    this.repeatsKeys = definition.paging.type !== 'none'
+    this.#keyFields = flow.item.key
+    this.#readKey = createKeyReader(flow.item)
+    this.#staysBelow = flow.reach.connections.source !== undefined
+    const connectTimeoutMs = Math.min(timeoutMs, longestConnectMs)
+    const agent =
+      context.createAgent?.() ?? createGuardedAgent({ ...addressPolicyOf(flow), connectTimeoutMs })
+    const usedBy = { flow: flow.name, destination: 'source' }
+    const tokens =
+      definition.auth && openTokens(definition.auth, context.grants, { agent, timeoutMs, usedBy })
+    const hidden = hiddenTexts(definition)
+    this.#agent = agent
+    this.#client = {
+      agent,
+      tokens,
+      headers: headersOf(definition),
+      timeoutMs,
+      secrets: () => [...hidden, ...(tokens?.secrets() ?? [])],
+      now: context.now,
+      sleep: context.sleep ?? ((ms, signal) => wait(ms, undefined, { signal })),
+    }
+    this.#startWalk = pageWalks(definition.paging, {
+      hasPlaceholder: (name) => hasPlaceholder(definition.body, name),
+      items: definition.items,
     })
-  const { timeoutMs } = limits
-  const usedBy = { flow: context.flow.name, destination: 'source' }
-  const tokens =
-    definition.auth && openTokens(definition.auth, context.grants, { agent, timeoutMs, usedBy })
-  const hidden = hiddenTexts(definition)
-  const client: AnswerClient = {
-    agent,
-    tokens,
-    headers: headersOf(definition),
-    timeoutMs,
-    secrets: () => [...hidden, ...(tokens?.secrets() ?? [])],
-    now: context.now,
-    sleep: context.sleep ?? ((ms, signal) => wait(ms, undefined, { signal })),
   }
-  const startWalk = pageWalks(definition.paging, {
-    hasPlaceholder: (name) => hasPlaceholder(definition.body, name),
-    items: definition.items,
-  })
-  const isGraphql = definition.body?.graphql !== undefined
 
-  const request = (
-    given: { method?: 'GET' | 'POST' | undefined; body?: RequestBody | undefined },
-    url: string,
-    values: BodyValues,
-  ): ReadRequest => ({
-    method: methodOf(given),
-    url,
-    ...(given.body && {
-      content: { body: writeRequestBody(given.body, values), type: contentTypeOf(given.body) },
-    }),
-  })
-  const form = (items: string | undefined): AnswerForm => ({
-    xml: definition.xml && { ...definition.xml, items: items ?? '' },
-    isGraphql,
-  })
+  scan({ since, signal: callerSignal, warn }: Parameters<Source['scan']>[0]) {
+    const { cursor, limits, paging, url } = this.#definition
+    const signal = AbortSignal.any([callerSignal, this.#closing.signal])
+    const from = since ?? cursor?.initial
+    const values = from === undefined ? {} : { cursor: from }
+    const address = fillAddress(url.reveal(), values, this.#staysBelow)
+    const walk = () => this.#startWalk(address)
+    return limitRows(
+      cursor || paging.type === 'none'
+        ? this.#settled(walk, values, signal, warn)
+        : this.#pages(walk(), values, signal),
+      limits.maxRows,
+    )
+  }
 
-  const atPlace = (place: Place, what: Reason): Reason => ({
-    code: 'AT_ADDRESS',
-    data: { ...place, what },
-  })
-  const failure = (error: unknown, place: Place, signal: AbortSignal) =>
-    signal.aborted
-      ? signal.reason
-      : new SourceError(atPlace(place, describe(error, client.secrets())))
-
-  /** Creates a check that throws SourceError after too many consecutive pages without a new record. */
-  const createRepeatCheck = () => {
-    const most = definition.groupBy ? maxPagesOfOneItem : maxRepeatedPages
-    const seen = createKeySet()
-    let repeatedPages = 0
-    return async (rows: readonly SourceRow[]) => {
-      let hasNewRecord = rows.length === 0
-      for (const row of rows) {
-        if (invalidRecordReason(row) !== undefined) continue
-        const key = rowKey(row, keyFields)
-        if (key === null || seen.add(key)) hasNewRecord = true
-        await yieldToEventLoop()
-      }
-      repeatedPages = hasNewRecord ? 0 : repeatedPages + 1
-      if (repeatedPages >= most) {
-        throw new SourceError({ code: 'KNOWN_PAGES', data: { most } })
-      }
+  async readItem({ key, signal: callerSignal }: Parameters<Source['readItem']>[0]) {
+    const { item } = this.#definition
+    const isItem = (row: SourceRow) => hasKey(row, this.#keyFields, key, this.#readKey)
+    if (!item) return await matching(this.scan({ since: null, signal: callerSignal }), isItem)
+    const signal = AbortSignal.any([callerSignal, this.#closing.signal])
+    try {
+      const pk = joinRowKey(key)
+      const rows = (await this.#readOne(item, pk, signal)).filter(isItem)
+      // The key of an item is in NFC; the source may have it in NFD.
+      const other = pk.normalize('NFD')
+      if (rows.length > 0 || other === pk) return rows
+      return (await this.#readOne(item, other, signal)).filter(isItem)
+    } catch (error) {
+      throw this.#failure(error, { method: methodOf(item), address: item.url.template }, signal)
     }
   }
 
-  async function* pages(
+  async close(): Promise<void> {
+    this.#closing.abort(new SourceClosedError())
+    await this.#agent.destroy()
+  }
+
+  async #readOne(
+    item: NonNullable<HttpDefinition['item']>,
+    pk: string,
+    signal: AbortSignal,
+  ): Promise<SourceRow[]> {
+    const values = { pk }
+    const asked = requestOf(item, fillAddress(item.url.reveal(), values, this.#staysBelow), values)
+    const items = item.items ?? (this.#definition.xml && this.#definition.items)
+    const answer = await readAnswer(this.#client, asked, this.#form(items), isAbsent, signal)
+    if (!answer) return []
+    return answer.rows ?? itemRecords(valueAtNames(answer.document, items), items)
+  }
+
+  #form(items: string | undefined): AnswerForm {
+    const { xml, body } = this.#definition
+    return {
+      xml: xml && { ...xml, items: items ?? '' },
+      isGraphql: body?.graphql !== undefined,
+    }
+  }
+
+  #failure(error: unknown, place: Place, signal: AbortSignal): unknown {
+    if (signal.aborted) return signal.reason
+    return new SourceError(atPlace(place, describe(error, this.#client.secrets())))
+  }
+
+  async *#pages(
     walk: PageWalk,
     values: BodyValues,
     signal: AbortSignal,
     onPage = (_hasNext: boolean) => {},
   ): AsyncGenerator<SourceRow[]> {
-    const checkRepeats = createRepeatCheck()
-    const method = methodOf(definition)
-    const { template } = definition.url
+    const { items, limits, url } = this.#definition
+    const method = methodOf(this.#definition)
+    const checkRepeats = this.#createRepeatCheck()
     let hadRecords = false
     let read = 0
     let end: ListEnd | undefined
     let at: PageAddress | undefined = walk.first
     for (let page = 1; at !== undefined; page += 1) {
-      const place = { method, address: template, page: page === 1 ? undefined : page }
-      const isNothing = (answer: GuardedAnswer) =>
-        answer.status === 204 ||
-        (answer.status === 404 &&
-          page > 1 &&
-          walk.endsBy404 &&
-          isJson(answer) &&
-          !isHtmlPage(answer))
+      const place = { method, address: url.template, page: page === 1 ? undefined : page }
       let rows: SourceRow[]
       try {
-        const asked = request(definition, at.url, { ...at.values, ...values })
-        const answer = await readAnswer(client, asked, form(definition.items), isNothing, signal)
+        const answer = await this.#readPage(at, walk, page, values, signal)
         if (!answer) return requireWhole(end, read)
-        const { items } = definition
-        rows = answer.rows ?? recordsOf(valueAt(answer.document, items), items, hadRecords)
+        rows = answer.rows ?? recordsOf(valueAtNames(answer.document, items), items, hadRecords)
         end = listEnd(answer, items)
         read += rows.length
         hadRecords ||= rows.length > 0
@@ -180,11 +201,27 @@ export function openHttpSource(
         at = next
         if (rows.length > 0) onPage(at !== undefined)
       } catch (error) {
-        throw failure(error, place, signal)
+        throw this.#failure(error, place, signal)
       }
-      const toPlaced = placed((what) => atPlace(place, what))
+      const toPlaced = withPlace((what) => atPlace(place, what))
       yield* inBatches(rows, limits.fetchSize, toPlaced)
     }
+  }
+
+  /** Undefined when the answer says that there is no such page. */
+  #readPage(
+    at: PageAddress,
+    walk: PageWalk,
+    page: number,
+    values: BodyValues,
+    signal: AbortSignal,
+  ) {
+    const isNothing = (answer: GuardedAnswer) =>
+      answer.status === 204 ||
+      (answer.status === 404 && page > 1 && walk.endsBy404 && isJson(answer) && !isHtmlPage(answer))
+    const asked = requestOf(this.#definition, at.url, { ...at.values, ...values })
+    const form = this.#form(this.#definition.items)
+    return readAnswer(this.#client, asked, form, isNothing, signal)
   }
 
   /**
@@ -192,7 +229,7 @@ export function openHttpSource(
    * forward. One may move to a page that was already read. The next poll would not find it, because the cursor has passed it.
    * So several pages are read again until a pass finds no new record.
    */
-  async function* settled(
+  async *#settled(
     walk: () => PageWalk,
     values: BodyValues,
     signal: AbortSignal,
@@ -200,7 +237,7 @@ export function openHttpSource(
   ): AsyncGenerator<SourceRow[]> {
     const seen = createKeySet()
     // A list of one page is read once.
-    let mayRepeat = cursor !== undefined
+    let mayRepeat = this.#definition.cursor !== undefined
     for (let pass = 1; ; pass += 1) {
       const way = walk()
       let pageCount = 0
@@ -209,74 +246,73 @@ export function openHttpSource(
         pageCount += 1
         mayRepeat ||= hasNext
       }
-      for await (const rows of pages(way, values, signal, onPage)) {
+      for await (const rows of this.#pages(way, values, signal, onPage)) {
         if (!mayRepeat) {
           yield rows
           continue
         }
-        const fresh: SourceRow[] = []
-        for (const row of rows) {
-          if (seen.add(textOfRow(row)) || invalidRecordReason(row) !== undefined) fresh.push(row)
-          await yieldToEventLoop()
-        }
+        const fresh = await newAmong(rows, seen)
         hasNew ||= fresh.length > 0
         if (fresh.length > 0) yield fresh
       }
       if (!way.mayShift || pageCount < 2 || (pass > 1 && !hasNew)) return
       if (pass === mostPasses) {
-        warn?.({
-          why: { code: 'PAGES_CHANGE', data: { times: pass } },
-          isIncomplete: true,
-        })
+        warn?.({ why: { code: 'PAGES_CHANGE', data: { times: pass } }, isIncomplete: true })
         return
       }
     }
   }
 
-  const scan: Source['scan'] = ({ since, signal: callerSignal, warn }) => {
-    const signal = AbortSignal.any([callerSignal, closing.signal])
-    const from = since ?? cursor?.initial
-    const values = from === undefined ? {} : { cursor: from }
-    const url = fillAddress(definition.url.reveal(), values, staysBelow)
-    const walk = () => startWalk(url)
-    return limitRows(
-      cursor || definition.paging.type === 'none'
-        ? settled(walk, values, signal, warn)
-        : pages(walk(), values, signal),
-      limits.maxRows,
-    )
+  /** Creates a check that throws SourceError after too many consecutive pages without a new record. */
+  #createRepeatCheck(): (rows: readonly SourceRow[]) => Promise<void> {
+    const most = this.#definition.groupBy ? maxPagesOfOneItem : maxRepeatedPages
+    const seen = createKeySet()
+    let repeatedPages = 0
+    return async (rows) => {
+      let hasNewRecord = rows.length === 0
+      for (const row of rows) {
+        if (invalidRecordReason(row) !== undefined) continue
+        const key = rowKey(row, this.#keyFields)
+        if (key === null || seen.add(key)) hasNewRecord = true
+        await yieldToEventLoop()
+      }
+      repeatedPages = hasNewRecord ? 0 : repeatedPages + 1
+      if (repeatedPages >= most) {
+        throw new SourceError({ code: 'KNOWN_PAGES', data: { most } })
+      }
+    }
   }
+}
 
-  return {
-    repeatsKeys: definition.paging.type !== 'none',
-    scan,
-    async readItem({ key, signal: callerSignal }) {
-      const isItem = (row: SourceRow) => hasKey(row, keyFields, key, readKey)
-      if (!item) return await matching(scan({ since: null, signal: callerSignal }), isItem)
-      const signal = AbortSignal.any([callerSignal, closing.signal])
-      const readAs = async (values: { pk: string }) => {
-        const asked = request(item, fillAddress(item.url.reveal(), values, staysBelow), values)
-        const items = item.items ?? (definition.xml && definition.items)
-        const answer = await readAnswer(client, asked, form(items), isAbsent, signal)
-        if (!answer) return []
-        const rows = answer.rows ?? itemRecords(valueAt(answer.document, items), items)
-        return rows.filter(isItem)
-      }
-      try {
-        const pk = joinKey(key)
-        const rows = await readAs({ pk })
-        // The key of an item is in NFC; the source may have it in NFD.
-        const other = pk.normalize('NFD')
-        return rows.length > 0 || other === pk ? rows : await readAs({ pk: other })
-      } catch (error) {
-        throw failure(error, { method: methodOf(item), address: item.url.template }, signal)
-      }
-    },
-    async close() {
-      closing.abort(new SourceClosedError())
-      await agent.destroy()
-    },
+/** The records that no earlier pass had, and those that are refused later. */
+async function newAmong(
+  rows: readonly SourceRow[],
+  seen: ReturnType<typeof createKeySet>,
+): Promise<SourceRow[]> {
+  const fresh: SourceRow[] = []
+  for (const row of rows) {
+    if (seen.add(textOfRow(row)) || invalidRecordReason(row) !== undefined) fresh.push(row)
+    await yieldToEventLoop()
   }
+  return fresh
+}
+
+function requestOf(
+  given: { method?: 'GET' | 'POST' | undefined; body?: RequestBody | undefined },
+  url: string,
+  values: BodyValues,
+): ReadRequest {
+  return {
+    method: methodOf(given),
+    url,
+    ...(given.body && {
+      content: { body: writeRequestBody(given.body, values), type: contentTypeOf(given.body) },
+    }),
+  }
+}
+
+function atPlace(place: Place, what: Reason): Reason {
+  return { code: 'AT_ADDRESS', data: { ...place, what } }
 }
 
 /**

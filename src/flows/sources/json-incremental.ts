@@ -6,8 +6,8 @@ import {
   TokenType,
 } from '@streamparser/json'
 import { exactNumber, parseExactJson } from '../../domain/json.ts'
+import { yieldToEventLoop } from '../../jobs/yield-to-event-loop.ts'
 import { ReasonError } from '../../texts/reason.ts'
-import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
 
 /** Up to this length JSON.parse is used: 2 to 8 ms, less than half the time of the streaming parser. */
 const wholeCharacters = 131_072

@@ -3,7 +3,7 @@ import { kindOf, type Reason } from '../../texts/reason.ts'
 import { invalidRecord, invalidRecordReason, SourceError, type SourceRow } from '../types.ts'
 
 /** The value at `path` (names joined by dots; the whole document without a path); undefined when a name is missing. */
-export function valueAt(document: unknown, path: string | undefined): unknown {
+export function valueAtNames(document: unknown, path: string | undefined): unknown {
   if (path === undefined) return document
   let value = document
   for (const name of path.split('.')) {
@@ -42,7 +42,7 @@ export function recordsOf(
 }
 
 /** Returns records unchanged. For an invalid record, adds its place to the reason. */
-export function placed(atPlace: (why: Reason) => Reason): (row: SourceRow) => SourceRow {
+export function withPlace(atPlace: (why: Reason) => Reason): (row: SourceRow) => SourceRow {
   return (row) => {
     const why = invalidRecordReason(row)
     return why === undefined ? row : invalidRecord(atPlace(why))

@@ -1,9 +1,9 @@
 import { fenceOf } from '../definition/reach.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { Source } from '../types.ts'
-import { openFileSource } from './file.ts'
+import { FileSource } from './file.ts'
 import { localFiles } from './file-local.ts'
-import { openHttpSource } from './http.ts'
+import { HttpSource } from './http.ts'
 import { openPaymentsSource } from './payments-feed.ts'
 import { sftpFiles } from './sftp-files.ts'
 import type { SourceContext } from './source-context.ts'
@@ -19,15 +19,15 @@ export function openSource(context: SourceContext): Source {
     case 'sql':
       return openSqlSource(source, context)
     case 'http':
-      return openHttpSource(source, context)
+      return new HttpSource(source, context)
     case 'file':
-      return openFileSource(
+      return new FileSource(
         source,
         context,
         localFiles(source.path, fenceOf(context.flow, 'source')),
       )
     case 'sftp':
-      return openFileSource(source, context, sftpFiles(source, context))
+      return new FileSource(source, context, sftpFiles(source, context))
     case 'payments.orders':
     case 'payments.settlements':
     case 'payments.closings':

@@ -1,26 +1,8 @@
-import { createKeySet, type KeySet } from '../poll/key-set.ts'
+import { createKeySet, type KeySet } from '../item/key-set.ts'
 import { type Source, SourceError, type SourceRow } from '../types.ts'
 import { matching } from './record-batches.ts'
 import { hasKey, rowKey } from './row-key.ts'
-import type { SourceContext } from './source-context.ts'
-
-/**
- * Reads payment-side records in the order of their last change, each once in its current state, after the position `after`
- * (null: from the start). `next` is the position of the last row, or `after` when there are no rows. Fewer rows than `limit`
- * mean that there are no more.
- */
-export type ListChanges = (options: {
-  client?: string
-  after: string | null
-  limit: number
-}) => Promise<{ rows: SourceRow[]; next: string | null }>
-
-/** The payment-side changes that flows can read. The application passes the functions in. */
-export type PaymentFeeds = {
-  'payments.orders': ListChanges
-  'payments.settlements': ListChanges
-  'payments.closings': ListChanges
-}
+import type { PaymentFeeds, SourceContext } from './source-context.ts'
 
 const pageSize = 500
 /** Changes of one moment may become visible in another order, so each poll reads again from this long before its cursor. */

@@ -1,5 +1,5 @@
+import { yieldToEventLoop } from '../../jobs/yield-to-event-loop.ts'
 import { estimateJsonSize } from '../mapping/json-size.ts'
-import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 
 /** Largest batch: the records of one batch are processed, written and queued together. */

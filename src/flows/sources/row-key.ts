@@ -1,6 +1,6 @@
 import type { Flow } from '../definition/schema.ts'
 import { CanonicalError, createCanonicalizer } from '../item/canonical.ts'
-import { keyText } from '../item/item.ts'
+import { joinKey, keyText } from '../item/item.ts'
 import { invalidRecordReason, type SourceRow } from '../types.ts'
 
 /** The text of a key field of a record; null for an invalid key value. */
@@ -42,10 +42,9 @@ export function hasKey(
   })
 }
 
-/** A key as one text: parts joined by `|`; `|` and backslash inside a part are escaped by a backslash. */
-export function joinKey(values: readonly string[]): string {
-  if (values.length === 1) return values[0] ?? ''
-  return values.map((value) => value.replace(/[\\|]/g, '\\$&')).join('|')
+/** A key as one text, as `:pk` in a query. A key of one part stays as it is. */
+export function joinRowKey(values: readonly string[]): string {
+  return values.length === 1 ? (values[0] ?? '') : joinKey(values)
 }
 
 /** A record's key as one text; null when a key field is missing or invalid. */
@@ -55,5 +54,5 @@ export function rowKey(
   read: KeyReader = asGiven,
 ): string | null {
   const texts = fields.map((field) => (Object.hasOwn(row, field) ? read(row, field) : null))
-  return texts.every((text) => text !== null) ? joinKey(texts) : null
+  return texts.every((text) => text !== null) ? joinRowKey(texts) : null
 }

@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Attributes, FileEntryWithStats, Stats } from 'ssh2'
 import { codeOf } from '../../domain/error-code.ts'
 import { addressPolicyOf } from '../../outbound/address-class.ts'
+import { filePattern, namesMatching } from '../definition/file-pattern.ts'
 import type { Flow } from '../definition/schema.ts'
 import { connectionLimit } from '../net/connection-limit.ts'
 import { SourceError } from '../types.ts'
@@ -13,9 +14,7 @@ import {
   type FileAccess,
   type FileStore,
   type FoundFile,
-  filePattern,
   leftUnread,
-  namesMatching,
   notRegular,
   oldestFirst,
 } from './file-store.ts'

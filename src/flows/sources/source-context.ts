@@ -2,8 +2,26 @@ import type { LookupFunction } from 'node:net'
 import type { Agent } from 'undici'
 import type { Flow } from '../definition/schema.ts'
 import type { OwnDatabase } from '../net/postgres-connection.ts'
-import type { GrantKeeper } from '../oauth/refresh-token-grants.ts'
-import type { PaymentFeeds } from './payments-feed.ts'
+import type { RefreshTokens } from '../oauth/access-tokens.ts'
+import type { SourceRow } from '../types.ts'
+
+/**
+ * Reads payment-side records in the order of their last change, each once in its current state, after the position `after`
+ * (null: from the start). `next` is the position of the last row, or `after` when there are no rows. Fewer rows than `limit`
+ * mean that there are no more.
+ */
+export type ListChanges = (options: {
+  client?: string
+  after: string | null
+  limit: number
+}) => Promise<{ rows: SourceRow[]; next: string | null }>
+
+/** The payment-side changes that flows can read. The application passes the functions in. */
+export type PaymentFeeds = {
+  'payments.orders': ListChanges
+  'payments.settlements': ListChanges
+  'payments.closings': ListChanges
+}
 
 /** What a source gets from the flow runtime. */
 export type SourceContext = {
@@ -15,7 +33,7 @@ export type SourceContext = {
   /** For sources of the payment types. */
   payments: PaymentFeeds
   /** For HTTP sources whose access uses refresh tokens. */
-  grants?: Pick<GrantKeeper, 'tokens'> | undefined
+  grants?: RefreshTokens | undefined
   /** Connections for HTTP, closed by the source. Default: createGuardedAgent with the flow's `allowPrivateNetwork`. */
   createAgent?: (() => Agent) | undefined
   /** Replaces the operating system's resolver, for connections other than HTTP. */

@@ -1,5 +1,5 @@
+import { ExactTime } from '../../domain/exact-time.ts'
 import type { WallClock } from '../../domain/time-zone.ts'
-import { ExactTime } from '../item/exact-time.ts'
 import { SourceError, UnreadableValue } from '../types.ts'
 import { createDecoder, type Decode, type FileEncoding } from './file-encoding.ts'
 import { shortestFloat } from './sql-rows.ts'

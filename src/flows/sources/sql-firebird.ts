@@ -4,13 +4,13 @@ import type { Options } from 'node-firebird'
 import { wallClockOf } from '../../domain/time-zone.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import { inBatches } from './record-batches.ts'
-import { ImpossibleValueError, type SqlRead, withRecordTimeout } from './sql-driver.ts'
 import {
   type FirebirdColumn,
   firebirdText,
   firebirdValue,
   readRawValues,
 } from './sql-firebird-values.ts'
+import { ImpossibleValueError, type SqlRead, withRecordTimeout } from './sql-reader.ts'
 import { DatabaseTimeoutError, maxRowsAhead, rowMaker } from './sql-rows.ts'
 
 const closeTimeoutMs = 1_000
@@ -106,7 +106,7 @@ export async function* readFirebird(read: SqlRead): AsyncGenerator<SourceRow[]> 
     const attached = call<unknown>((done) =>
       firebird.attach({ ...options, isPool: true } as Options, done as never),
     )
-    // Before the connection is established, the driver exposes it only here.
+    // Before the connection is established, the driver exposes it only here, as a type without what stops it.
     connection = firebird.connection as unknown as Connection
     database = (await attached) as Database
     database.on('error', () => undefined)

@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import mssql from 'mssql'
+import { ExactTime, isoText } from '../../domain/exact-time.ts'
 import { type WallClock, wallClockOf } from '../../domain/time-zone.ts'
-import { ExactTime, isoText } from '../item/exact-time.ts'
 import { mssqlConfig } from '../net/mssql-connection.ts'
 import { type SourceRow, UnreadableValue } from '../types.ts'
 import { inBatches } from './record-batches.ts'
-import { ImpossibleValueError, type SqlRead, withRecordTimeout } from './sql-driver.ts'
+import { ImpossibleValueError, type SqlRead, withRecordTimeout } from './sql-reader.ts'
 import { DatabaseTimeoutError, maxRowsAhead, rowMaker, shortestFloat } from './sql-rows.ts'
 
 const closeTimeoutMs = 1_000
@@ -43,8 +43,9 @@ export async function* readMssql(read: SqlRead): AsyncGenerator<SourceRow[]> {
       request.input(`tb${index + 1}`, mssql.NVarChar, value)
     }
     let columns: MssqlColumn[] = []
-    request.on('recordset', (list) => {
-      columns = list as unknown as MssqlColumn[]
+    // The published types have a record of columns here; it is a list.
+    request.on('recordset', (list: unknown) => {
+      columns = list as MssqlColumn[]
     })
     const records = request.toReadableStream({ highWaterMark: Math.min(fetchSize, maxRowsAhead) })
     cancel = (reason) => {

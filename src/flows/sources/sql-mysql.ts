@@ -5,7 +5,7 @@ import mysql, { type Connection, type FieldPacket } from 'mysql2'
 import { type WallClock, wallClockOf } from '../../domain/time-zone.ts'
 import type { SourceRow } from '../types.ts'
 import { inBatches } from './record-batches.ts'
-import { type SqlRead, withRecordTimeout } from './sql-driver.ts'
+import { type SqlRead, withRecordTimeout } from './sql-reader.ts'
 import {
   DatabaseTimeoutError,
   maxRowsAhead,

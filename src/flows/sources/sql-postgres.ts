@@ -8,13 +8,13 @@ import {
 } from 'pg'
 import { checkConnectionFiles } from '../../db/connection-files.ts'
 import { codeOf } from '../../domain/error-code.ts'
+import { ExactTime } from '../../domain/exact-time.ts'
 import { type WallClock, wallClockOf } from '../../domain/time-zone.ts'
-import { ExactTime } from '../item/exact-time.ts'
 import { postgresConnection, refuseOwnDatabase } from '../net/postgres-connection.ts'
 import type { SourceRow } from '../types.ts'
 import { inBatches } from './record-batches.ts'
 import { charsetOf, decodedRow, encodedValue, queryOfBytes } from './sql-ascii.ts'
-import { ImpossibleValueError, type SqlRead } from './sql-driver.ts'
+import { ImpossibleValueError, type SqlRead } from './sql-reader.ts'
 import { maxRowsAhead, parseJsonColumn, rowMaker, shortestFloat, timeOf } from './sql-rows.ts'
 
 /** Time after the server's own limit until the connection counts as broken. */

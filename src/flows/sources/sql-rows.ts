@@ -1,7 +1,7 @@
+import { ExactTime } from '../../domain/exact-time.ts'
 import { parseExactJson } from '../../domain/json.ts'
 import type { WallClock } from '../../domain/time-zone.ts'
 import { ReasonError } from '../../texts/reason.ts'
-import { ExactTime } from '../item/exact-time.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import { maxRecordCharacters } from './record-limits.ts'
 

@@ -1,10 +1,10 @@
 import type { WallClock } from '../../domain/time-zone.ts'
 import { SourceError } from '../types.ts'
-import { joinKey } from './row-key.ts'
+import { joinRowKey } from './row-key.ts'
 import { type SqlDialect, type SqlPiece, scanSql } from './sql-text.ts'
 
 /** A query for a driver, with one placeholder and one value for each use of a parameter. */
-export type SqlStatement = { text: string; values: string[] }
+export type SqlQuery = { text: string; values: string[] }
 
 export type SqlParameters = {
   /** Value of `:cursor`; undefined when the flow has no cursor. */
@@ -25,7 +25,7 @@ export function bindParameters(
   pieces: readonly SqlPiece[],
   dialect: SqlDialect,
   parameters: SqlParameters,
-): SqlStatement {
+): SqlQuery {
   const values: string[] = []
   const text = pieces.map(({ kind, text }) => {
     if (kind !== 'parameter') return text
@@ -119,7 +119,7 @@ function parameterValue(
   if (own && Object.hasOwn(own, name)) return own[name] ?? ''
   if (name === 'cursor' && cursor !== undefined) return timeFor(dialect, cursor, clock)
   const index = key ? key.fields.findIndex((f, i) => isKeyName(name, f, i)) : -1
-  const value = name === 'pk' && key ? joinKey(key.values) : key?.values[index]
+  const value = name === 'pk' && key ? joinRowKey(key.values) : key?.values[index]
   if (value !== undefined) return value
   throw new SourceError({ code: 'PARAMETER_WITHOUT_VALUE', data: { name } })
 }

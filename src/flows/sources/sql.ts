@@ -10,14 +10,14 @@ import { limitRows, matching } from './record-batches.ts'
 import { createKeyReader, hasKey } from './row-key.ts'
 import type { SourceContext } from './source-context.ts'
 import { describe, sourceFailure } from './source-failures.ts'
-import { ImpossibleValueError, type SqlDriver } from './sql-driver.ts'
 import { readPostgres } from './sql-postgres.ts'
+import { ImpossibleValueError, type SqlReader } from './sql-reader.ts'
 import {
   bindParameters,
   itemPieces,
   keyForms,
   type SqlParameters,
-  type SqlStatement,
+  type SqlQuery,
   withoutTail,
 } from './sql-statement.ts'
 import { type SqlDialect, scanSql } from './sql-text.ts'
@@ -25,7 +25,7 @@ import { type SqlDialect, scanSql } from './sql-text.ts'
 type SqlDefinition = Extract<Flow['source'], { type: 'sql' }>
 
 /** All but PostgreSQL's are loaded on first use: they would double the start time of the service. */
-export const sqlDrivers: Readonly<Record<SqlDialect, SqlDriver>> = {
+export const sqlReaders: Readonly<Record<SqlDialect, SqlReader>> = {
   postgres: readPostgres,
   mysql: async function* (read) {
     yield* (await import('./sql-mysql.ts')).readMysql(read)
@@ -49,7 +49,7 @@ export const sqlDrivers: Readonly<Record<SqlDialect, SqlDriver>> = {
 export function openSqlSource(
   definition: SqlDefinition,
   { flow, lookup, ownDatabase }: Pick<SourceContext, 'flow' | 'lookup' | 'ownDatabase'>,
-  read: SqlDriver = sqlDrivers[definition.driver],
+  read: SqlReader = sqlReaders[definition.driver],
 ): Source {
   const { driver, limits } = definition
   const keyFields = flow.item.key
@@ -80,7 +80,7 @@ export function openSqlSource(
   const fullScan = bindParameters(query, driver, parameters(null))
   const usesOwn = itemQuery?.some(({ kind, text }) => kind === 'parameter' && text in own) ?? false
 
-  async function* run(statement: SqlStatement, callerSignal: AbortSignal) {
+  async function* run(statement: SqlQuery, callerSignal: AbortSignal) {
     const signal = AbortSignal.any([callerSignal, closing.signal])
     const { timeoutMs, fetchSize } = limits
     let release: (() => void) | undefined
@@ -105,7 +105,7 @@ export function openSqlSource(
     }
   }
   /** The query for records whose key has another form than that of the item. */
-  const otherForms = (key: readonly string[]): SqlStatement | undefined => {
+  const otherForms = (key: readonly string[]): SqlQuery | undefined => {
     const forms = key.map((value) => keyForms(value, driver))
     if (forms.every(({ length }) => length === 1)) return undefined
     const names = forms.map((texts, index) => texts.map((_, at) => `tillbridge_${index}_${at}`))

@@ -84,7 +84,7 @@ export function columnNumber(place: string): number {
   return [...letters].reduce((number, letter) => number * 26 + letter.charCodeAt(0) - 64, 0)
 }
 
-export function columnName(number: number): string {
+export function columnLetters(number: number): string {
   let name = ''
   for (let rest = number; rest > 0; rest = Math.floor((rest - 1) / 26)) {
     name = String.fromCharCode(65 + ((rest - 1) % 26)) + name

@@ -1,18 +1,18 @@
 import { addressPolicyOf } from '../../outbound/address-class.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import type { Reason } from '../../texts/reason.ts'
-import type { Model } from '../api-model.ts'
+import type { Model } from '../api/api-model.ts'
 import { destinationIdentity } from '../definition/identity.ts'
 import type { Flow } from '../definition/schema.ts'
 import { jobOf } from '../deliver/attempt.ts'
 import { compileItemBody, isSkip, MappingError } from '../deliver/item-body.ts'
 import type { DestinationContext } from '../destinations/destination-context.ts'
 import { BatchError } from '../destinations/http-batch.ts'
-import { TemplateError } from '../destinations/http-body.ts'
 import { openDestination } from '../destinations/open-destination.ts'
-import { compileRequestPreviews } from '../destinations/request-preview.ts'
-import type { DryRunDelivery as DryRunDeliverySchema } from '../routes/workbench-schemas.ts'
+import { TemplateError } from '../net/http-body.ts'
 import type { Remembered } from '../types.ts'
+import { compileRequestPreviews } from './request-preview.ts'
+import type { DryRunDeliverySchema } from './workbench-schemas.ts'
 
 /** What a destination would get for an item: the mapped body and the requests, or why it gets nothing. */
 export type DryRunDelivery = Omit<Model<typeof DryRunDeliverySchema>, 'skipped' | 'refused'> & {

@@ -1,13 +1,12 @@
 import type { Reason } from '../../texts/reason.ts'
-import type { Model } from '../api-model.ts'
-import type { LoadedFlow } from '../definition/load-flow-files.ts'
+import type { Model } from '../api/api-model.ts'
 import type { DestinationContext } from '../destinations/destination-context.ts'
 import { openFlow } from '../engine/open-flow.ts'
-import type { FlowRuntime } from '../flow-runtime.ts'
+import type { FlowRuntime } from '../item/flow-runtime.ts'
 import { type FileStart, groupedRecords } from '../item/group-rows.ts'
+import type { LoadedFlow } from '../loading/load-flow-files.ts'
 import { maskSecrets, secretsIn } from '../net/mask-secrets.ts'
 import { watchFields } from '../poll/missing-fields.ts'
-import type { DryRunResponse } from '../routes/workbench-schemas.ts'
 import type { SourceContext } from '../sources/source-context.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import {
@@ -15,6 +14,7 @@ import {
   type DryRunDelivery,
   openDryRunDeliveries,
 } from './dry-run-deliveries.ts'
+import type { DryRunResponse } from './workbench-schemas.ts'
 
 export type DryRunDeps = Omit<DestinationContext, 'flow' | 'agent'> &
   Omit<SourceContext, 'flow' | 'now' | 'grants' | 'payments'> & { feeds: SourceContext['payments'] }

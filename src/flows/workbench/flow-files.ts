@@ -5,11 +5,11 @@ import { join, sep } from 'node:path'
 import { writeWhole } from '../../files/durable-files.ts'
 import { GuardedFileError, readGuardedFile } from '../../files/read-regular-file.ts'
 import { whyNotWritable } from '../../files/writable-folder.ts'
-import type { Model } from '../api-model.ts'
+import type { Model } from '../api/api-model.ts'
 import { controlError } from '../control-errors.ts'
-import { flowFiles } from '../definition/load-flow-files.ts'
 import { maxFlowFileBytes } from '../definition/yaml-file.ts'
-import type { FlowFileResponse } from '../routes/workbench-schemas.ts'
+import { flowFiles } from '../loading/load-flow-files.ts'
+import type { FlowFileResponse } from './workbench-schemas.ts'
 
 type FlowFileModel = Model<typeof FlowFileResponse>
 

@@ -2,12 +2,12 @@ import type { Db } from '../../db/database.ts'
 import { listItemDeliveries } from '../../repositories/flows/delivery-reports.ts'
 import { type ItemVersionRow, listItemHistory } from '../../repositories/flows/item-versions.ts'
 import { listRemembered } from '../../repositories/flows/remembered-values.ts'
-import type { Model } from '../api-model.ts'
+import type { Model } from '../api/api-model.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { DestinationContext } from '../destinations/destination-context.ts'
 import { compareVersions } from '../item/differences.ts'
-import type { ItemRequestsResponse } from '../routes/workbench-schemas.ts'
 import { type DryRunDelivery, openDryRunDeliveries } from './dry-run-deliveries.ts'
+import type { ItemRequestsResponse } from './workbench-schemas.ts'
 
 /** One destination of an item: what it would get now, and how that differs from the last delivery. */
 export type ItemRequests = Omit<Requests, keyof DryRunDelivery> & DryRunDelivery

@@ -11,9 +11,9 @@ import {
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import { callForClient } from '../connection/account-calls.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { serviceContext } from '../operations/request-context.ts'
 import { nextAfterSimulation } from '../orders/check-and-retry-times.ts'
 import { refreshOrder } from '../orders/read.ts'
+import { serviceContext } from '../request-context.ts'
 
 /**
  * Asks the provider to simulate an event on an order of test credentials. The change comes later, by webhook or read.

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Db, Trx } from '../../db/database.ts'
-import { AppError } from '../../errors/app-error.ts'
+import { AppError, codeOfFailure } from '../../errors/app-error.ts'
 import { readHead } from '../../repositories/audit/activity-chain.ts'
 import {
   type ActivityFilter,
@@ -48,10 +48,7 @@ export async function recordFailure(
   await append(deps, trx, signFailure(deps, entry, errorMessage))
 }
 
-/**
- * Runs a write and records its failure in the audit log. The failure itself is always thrown: a log that cannot be written must
- * not hide it.
- */
+/** Runs a write, and records its failure in the audit log before it is thrown. */
 export async function auditFailure<T>(
   deps: PaymentDeps,
   entry: ActivityEntry,
@@ -60,17 +57,25 @@ export async function auditFailure<T>(
   try {
     return await work()
   } catch (error) {
-    const code = error instanceof AppError ? error.code : 'INTERNAL_ERROR'
-    // A request of invalid form is not a failed write. One that the provider caused is.
-    const isBadForm = code === 'VALIDATION_ERROR' && !(error as AppError).cause
-    if (!isBadForm && code !== 'SERVICE_UNAVAILABLE') {
-      const errorMessage = error instanceof AppError ? `${code}: ${error.message}` : code
-      await append(deps, deps.database.db, signFailure(deps, entry, errorMessage)).catch((cause) =>
-        deps.log.error({ err: cause }, 'audit entry of a failure not written'),
-      )
-    }
+    await recordFailedWrite(deps, entry, error)
     throw error
   }
+}
+
+/** Records the failure of a write in the audit log. Never fails: a log that cannot be written must not hide the failure. */
+export async function recordFailedWrite(
+  deps: PaymentDeps,
+  entry: ActivityEntry,
+  error: unknown,
+): Promise<void> {
+  const code = codeOfFailure(error)
+  // A request of invalid form is not a failed write. One that the provider caused is.
+  const isBadForm = code === 'VALIDATION_ERROR' && !(error as AppError).cause
+  if (isBadForm || code === 'SERVICE_UNAVAILABLE') return
+  const errorMessage = error instanceof AppError ? `${code}: ${error.message}` : code
+  await append(deps, deps.database.db, signFailure(deps, entry, errorMessage)).catch((cause) =>
+    deps.log.error({ err: cause }, 'audit entry of a failure not written'),
+  )
 }
 
 /**

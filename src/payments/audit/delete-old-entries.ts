@@ -1,3 +1,5 @@
+import type { KeyObject } from 'node:crypto'
+import type { Db } from '../../db/database.ts'
 import {
   deleteBeforeStart,
   lockHead,
@@ -6,7 +8,7 @@ import {
   writeHead,
 } from '../../repositories/audit/activity-chain.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { isHeadAuthentic, type Place, signHead } from './signatures.ts'
+import { type ChainPlace, isHeadAuthentic, signHead } from './signatures.ts'
 import { whatIsWrong } from './verify-activity.ts'
 
 /** A clock may have been wrong for a while: so many entries in a row may be younger than one after them. */
@@ -25,13 +27,17 @@ export async function deleteOldEntries(
 ): Promise<number> {
   const head = await readHead(database.db)
   if (!isHeadAuthentic(auditKey, head)) throw notDeleted('the head of the log was changed')
-  const start: Place = { seq: head.start_seq, hash: head.start_hash }
+  const start: ChainPlace = { seq: head.start_seq, hash: head.start_hash }
   let [previous, end] = [start, start]
   for (const one of await readSealed(database.db, start.seq, limit)) {
     if (one.seal.seq > head.seq || one.seal.seq - end.seq > youngAtMost + 1) break
     const isNext = one.seal.seq === previous.seq + 1
     const wrong = isNext ? whatIsWrong(auditKey, head, one, previous) : 'an entry is missing'
-    if (wrong !== undefined) throw notDeleted(`${wrong} at place ${previous.seq + 1}`)
+    if (wrong !== undefined) {
+      // Another process has deleted entries since the head was read.
+      if (await startsLater(database.db, auditKey, start)) return 0
+      throw notDeleted(`${wrong} at place ${previous.seq + 1}`)
+    }
     previous = one.seal
     if (one.entry && one.entry.created_at < before) end = one.seal
   }
@@ -46,6 +52,11 @@ export async function deleteOldEntries(
     if ((await deleteBeforeStart(trx)) !== count) throw notDeleted('it changed meanwhile')
     return count
   })
+}
+
+async function startsLater(db: Db, auditKey: KeyObject, { seq }: ChainPlace): Promise<boolean> {
+  const head = await readHead(db)
+  return isHeadAuthentic(auditKey, head) && head.start_seq > seq
 }
 
 function notDeleted(why: string): Error {

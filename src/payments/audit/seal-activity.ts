@@ -11,7 +11,7 @@ import {
   writeHead,
 } from '../../repositories/audit/activity-chain.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { isHeadAuthentic, isSigned, type Place, sealEntry, signHead } from './signatures.ts'
+import { type ChainPlace, isHeadAuthentic, isSigned, sealEntry, signHead } from './signatures.ts'
 
 type SealDeps = Pick<PaymentDeps, 'database' | 'auditKey' | 'now' | 'sleep' | 'log'>
 
@@ -106,7 +106,7 @@ async function sealBatch({
     const waiting = await readUnsealed(trx, batch)
     if (waiting.length === 0) return round
     const seals: SealRow[] = []
-    let end: Place = head
+    let end: ChainPlace = head
     for (const { isSealed, ...entry } of waiting) {
       if (isSealed) continue
       if (!isSigned(auditKey, entry)) {

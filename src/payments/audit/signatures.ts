@@ -8,7 +8,7 @@ import type { ActivityRow, NewActivity } from '../../repositories/audit/activity
 // audit key only encrypted, so write access to it is not enough to make an entry or a head.
 
 /** A place in the chain. */
-export type Place = { seq: number; hash: string }
+export type ChainPlace = { seq: number; hash: string }
 
 /** The HMAC of an entry. It does not cover `seq`, which the database gives; the seal does. */
 export function signEntry(key: KeyObject, entry: Omit<NewActivity, 'mac'>): string {
@@ -24,7 +24,7 @@ export function isSigned(key: KeyObject, { seq, mac, ...entry }: ActivityRow): b
 /** The seal of an entry at the place after `previous`. */
 export function sealEntry(
   entry: Pick<ActivityRow, 'id' | 'seq' | 'mac'>,
-  previous: Place,
+  previous: ChainPlace,
 ): SealRow {
   const seq = previous.seq + 1
   // A number that this service did not write may exceed the safe integers, and is then a bigint.

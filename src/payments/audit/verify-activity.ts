@@ -10,7 +10,7 @@ import {
   readUnchained,
   type SealedEntry,
 } from '../../repositories/audit/activity-chain.ts'
-import { isHeadAuthentic, isSigned, type Place, sealEntry } from './signatures.ts'
+import { type ChainPlace, isHeadAuthentic, isSigned, sealEntry } from './signatures.ts'
 
 /** One place where the log is not as it was written. */
 type ChainFinding = {
@@ -52,139 +52,186 @@ export type VerifyOptions = {
 
 const findingsAtMost = 100
 
+type Check = { auditKey: KeyObject; db: Db }
+
 /**
- * Reads the audit log and reports whether, and where, it was changed. It writes nothing, reads each row at most twice, in batches
- * with pauses for others, and ends at 100 findings. Rows that no process of this service has written are reported and otherwise
- * ignored.
+ * Reads the audit log and reports whether, and where, it was changed. It writes nothing, reads each row at most twice, in
+ * batches with pauses for others, and ends at 100 findings. Rows that no process of this service has written are reported
+ * and otherwise ignored.
  */
 export async function verifyActivityChain(
-  { auditKey, db }: { auditKey: KeyObject; db: Db },
-  { checkpoint, signal, batch = 500 }: VerifyOptions = {},
+  deps: Check,
+  options: VerifyOptions = {},
 ): Promise<ChainCheck> {
-  const head = await readHead(db)
-  let trusted = isHeadAuthentic(auditKey, head) ? head : undefined
-  const findings: ChainFinding[] = []
-  const find = (seq: number, entryId: string | null, reason: string) => {
-    findings.push({ seq, entryId, reason })
-  }
-  const isFull = () => findings.length >= findingsAtMost
-  const turn = async () => {
-    await nextTurn()
-    signal?.throwIfAborted()
+  return new ChainWalk(deps, options, await readHead(deps.db)).verify()
+}
+
+class ChainWalk {
+  readonly #auditKey: KeyObject
+  readonly #db: Db
+  readonly #options: VerifyOptions
+  readonly #batch: number
+  readonly #head: HeadRow | undefined
+  /** The head, if this service has signed it. */
+  #trusted: HeadRow | undefined
+  readonly #findings: ChainFinding[] = []
+  #isCheckpointFound = false
+
+  constructor({ auditKey, db }: Check, options: VerifyOptions, head: HeadRow | undefined) {
+    this.#auditKey = auditKey
+    this.#db = db
+    this.#options = options
+    this.#batch = options.batch ?? 500
+    this.#head = head
+    this.#trusted = isHeadAuthentic(auditKey, head) ? head : undefined
   }
 
-  let isCheckpointFound = false
-  const end = await walkSeals()
-  const last = trusted ?? head
-  const start = startOf(last)
-  judgeHead(last, end)
-  if (trusted && !isFull()) {
-    for (const { seq, entry_id } of await readBeyondHead(db, findingsAtMost)) {
-      find(Number(seq), entry_id, 'an entry was added')
-    }
-  }
-  const unsealed = isFull() ? 0 : await countUnsealed()
-  if (checkpoint && checkpoint.seq >= start.seq && !isCheckpointFound) {
-    find(Math.min(checkpoint.seq, end.seq + 1), null, 'the checkpoint is not in the log')
-  }
-
-  const reported = findings.toSorted((a, b) => a.seq - b.seq).slice(0, findingsAtMost)
-  const first = reported[0]
-  return {
-    valid: first === undefined,
-    start: start.seq,
-    entries: Math.max(0, Math.min(end.seq, first ? first.seq - 1 : end.seq) - start.seq),
-    brokenAt: first?.seq ?? null,
-    reason: first?.reason ?? null,
-    head: { seq: Number(last?.seq ?? 0), hash: last?.hash ?? '' },
-    lost: last?.lost_seq ? Number(last.lost_seq) : null,
-    unsealed,
-    findings: reported,
-    checkpoint: checkpoint ? { seq: checkpoint.seq, found: isCheckpointFound } : null,
+  async verify(): Promise<ChainCheck> {
+    const end = await this.#walkSeals()
+    const last = this.#trusted ?? this.#head
+    this.#judgeHead(last, end)
+    await this.#reportBeyondHead()
+    const unsealed = await this.#countUnsealed(end.seq + 1)
+    this.#judgeCheckpoint(startOf(last), end)
+    return this.#report(last, end, unsealed)
   }
 
   /** Reads up to the head, or to the last seal when the head is unknown. Returns the last place. */
-  async function walkSeals(): Promise<Place> {
-    let previous = startOf(head)
+  async #walkSeals(): Promise<ChainPlace> {
+    let previous = startOf(this.#head)
     let cursor: number | undefined
-    note(previous)
-    while (!isFull()) {
-      await turn()
-      const rows = await readSealed(db, cursor, batch)
+    this.#note(previous)
+    while (!this.#isFull()) {
+      await this.#turn()
+      const rows = await readSealed(this.#db, cursor, this.#batch)
       const next = rows.find(({ seal }) => seal.seq > previous.seq)?.seal.seq
-      if (next !== previous.seq + 1 && (await startsLater(previous))) {
-        previous = startOf(trusted)
+      if (next !== previous.seq + 1 && (await this.#startsLater(previous))) {
+        previous = startOf(this.#trusted)
         cursor = previous.seq
         continue
       }
       for (const one of rows) {
         const { seal } = one
         // Seals beyond the head are reported separately; while this walk runs, genuine ones are added there too.
-        if (isFull() || (trusted && seal.seq > trusted.seq)) return previous
+        if (this.#isFull() || (this.#trusted && seal.seq > this.#trusted.seq)) return previous
         cursor = seal.seq
-        if (seal.seq <= previous.seq) {
-          find(Number(seal.seq), seal.entry_id, 'an entry was added')
-          continue
-        }
-        if (seal.seq > previous.seq + 1) find(previous.seq + 1, null, 'an entry is missing')
-        const wrong = whatIsWrong(auditKey, trusted, one, previous)
-        if (wrong !== undefined) find(Number(seal.seq), seal.entry_id, wrong)
-        previous = { seq: Number(seal.seq), hash: seal.hash }
-        note(previous)
+        previous = this.#judgeSeal(one, previous)
       }
-      if (rows.length < batch) break
+      if (rows.length < this.#batch) break
     }
     return previous
   }
 
+  /** Reports what is wrong with a seal. Returns the place after it. */
+  #judgeSeal(sealed: SealedEntry, previous: ChainPlace): ChainPlace {
+    const { seal } = sealed
+    if (seal.seq <= previous.seq) {
+      this.#find(Number(seal.seq), seal.entry_id, 'an entry was added')
+      return previous
+    }
+    if (seal.seq > previous.seq + 1) this.#find(previous.seq + 1, null, 'an entry is missing')
+    const wrong = whatIsWrong(this.#auditKey, this.#trusted, sealed, previous)
+    if (wrong !== undefined) this.#find(Number(seal.seq), seal.entry_id, wrong)
+    const place = { seq: Number(seal.seq), hash: seal.hash }
+    this.#note(place)
+    return place
+  }
+
   /** Whether the entries after this place were deleted for their age since the check began; the check goes on with the new head. */
-  async function startsLater({ seq }: Place): Promise<boolean> {
-    const now = await readHead(db)
-    if (!trusted || !isHeadAuthentic(auditKey, now) || now.start_seq <= seq) return false
-    trusted = now
+  async #startsLater({ seq }: ChainPlace): Promise<boolean> {
+    const now = await readHead(this.#db)
+    const isLater = isHeadAuthentic(this.#auditKey, now) && now.start_seq > seq
+    if (!this.#trusted || !isLater) return false
+    this.#trusted = now
     return true
   }
 
-  function note({ seq, hash }: Place): void {
-    if (seq === checkpoint?.seq && hash === checkpoint.hash) isCheckpointFound = true
+  #judgeHead(row: HeadRow | undefined, last: ChainPlace): void {
+    if (this.#isFull()) return
+    if (!row) this.#find(last.seq + 1, null, 'the head of the log is missing')
+    else if (!this.#trusted) {
+      this.#find(Math.min(Number(row.seq), last.seq) + 1, null, 'the head of the log was changed')
+    } else if (last.seq < row.seq) this.#find(last.seq + 1, null, 'the end of the log is missing')
+    else if (last.hash !== row.hash) this.#find(row.seq, null, 'the end of the log was changed')
   }
 
-  function judgeHead(row: HeadRow | undefined, last: Place): void {
-    if (isFull()) return
-    if (!row) find(last.seq + 1, null, 'the head of the log is missing')
-    else if (!trusted) {
-      find(Math.min(Number(row.seq), last.seq) + 1, null, 'the head of the log was changed')
-    } else if (last.seq < row.seq) find(last.seq + 1, null, 'the end of the log is missing')
-    else if (last.hash !== row.hash) find(row.seq, null, 'the end of the log was changed')
+  async #reportBeyondHead(): Promise<void> {
+    if (!this.#trusted || this.#isFull()) return
+    for (const { seq, entry_id } of await readBeyondHead(this.#db, findingsAtMost)) {
+      this.#find(Number(seq), entry_id, 'an entry was added')
+    }
   }
 
-  /** Reports entries that have no place and are not waiting for one. */
-  async function countUnsealed(): Promise<number> {
+  /** Counts genuine entries that wait for their place, `next` at the earliest, and reports those that have none and do not wait. */
+  async #countUnsealed(next: number): Promise<number> {
+    if (this.#isFull()) return 0
     let count = 0
     let after: number | undefined
-    const next = end.seq + 1
-    const reported = new Set(findings.map(({ entryId }) => entryId))
-    while (!isFull()) {
-      await turn()
-      const page = await readUnchained(db, {
+    const reported = new Set(this.#findings.map(({ entryId }) => entryId))
+    while (!this.#isFull()) {
+      await this.#turn()
+      const page = await readUnchained(this.#db, {
         ...(after !== undefined && { after }),
-        limit: batch,
-        isHeadAuthentic: trusted !== undefined,
+        limit: this.#batch,
+        isHeadAuthentic: this.#trusted !== undefined,
       })
       for (const { isWaiting, ...entry } of page.entries) {
-        if (!isSigned(auditKey, entry)) {
+        if (!isSigned(this.#auditKey, entry)) {
           // An entry with a seal beyond the head is reported already.
-          if (!reported.has(entry.id)) find(next, entry.id, 'an entry was added')
+          if (!reported.has(entry.id)) this.#find(next, entry.id, 'an entry was added')
         } else if (isWaiting) count += 1
-        else find(next, entry.id, 'an entry was kept out of the chain')
+        else this.#find(next, entry.id, 'an entry was kept out of the chain')
       }
       if (page.last === undefined) break
       after = page.last
     }
-    for (const id of await readLostUnsealed(db, findingsAtMost)) {
-      find(next, id, 'an entry is missing')
+    for (const id of await readLostUnsealed(this.#db, findingsAtMost)) {
+      this.#find(next, id, 'an entry is missing')
     }
     return count
+  }
+
+  #judgeCheckpoint(start: ChainPlace, end: ChainPlace): void {
+    const { checkpoint } = this.#options
+    if (!checkpoint || checkpoint.seq < start.seq || this.#isCheckpointFound) return
+    this.#find(Math.min(checkpoint.seq, end.seq + 1), null, 'the checkpoint is not in the log')
+  }
+
+  #report(last: HeadRow | undefined, end: ChainPlace, unsealed: number): ChainCheck {
+    const { checkpoint } = this.#options
+    const findings = this.#findings.toSorted((a, b) => a.seq - b.seq).slice(0, findingsAtMost)
+    const first = findings[0]
+    const start = startOf(last)
+    return {
+      valid: first === undefined,
+      start: start.seq,
+      entries: Math.max(0, Math.min(end.seq, first ? first.seq - 1 : end.seq) - start.seq),
+      brokenAt: first?.seq ?? null,
+      reason: first?.reason ?? null,
+      head: { seq: Number(last?.seq ?? 0), hash: last?.hash ?? '' },
+      lost: last?.lost_seq ? Number(last.lost_seq) : null,
+      unsealed,
+      findings,
+      checkpoint: checkpoint ? { seq: checkpoint.seq, found: this.#isCheckpointFound } : null,
+    }
+  }
+
+  #find(seq: number, entryId: string | null, reason: string): void {
+    this.#findings.push({ seq, entryId, reason })
+  }
+
+  #isFull(): boolean {
+    return this.#findings.length >= findingsAtMost
+  }
+
+  #note({ seq, hash }: ChainPlace): void {
+    const { checkpoint } = this.#options
+    if (seq === checkpoint?.seq && hash === checkpoint.hash) this.#isCheckpointFound = true
+  }
+
+  async #turn(): Promise<void> {
+    await nextTurn()
+    this.#options.signal?.throwIfAborted()
   }
 }
 
@@ -193,7 +240,7 @@ export function whatIsWrong(
   auditKey: KeyObject,
   head: HeadRow | undefined,
   { seal, entry }: SealedEntry,
-  previous: Place,
+  previous: ChainPlace,
 ): string | undefined {
   if (!entry) return 'an entry is missing'
   const isLost = head !== undefined && seal.seq <= head.lost_seq
@@ -202,6 +249,6 @@ export function whatIsWrong(
   return seal.hash === sealEntry(entry, previous).hash ? undefined : 'the link is broken'
 }
 
-function startOf(head: HeadRow | undefined): Place {
+function startOf(head: HeadRow | undefined): ChainPlace {
   return { seq: Number(head?.start_seq ?? 0), hash: head?.start_hash ?? '' }
 }

@@ -14,8 +14,8 @@ import {
   findPayment,
   type ProviderPaymentRow,
 } from '../../repositories/provider-payments/provider-payments.ts'
+import { withAccess } from '../connection/access.ts'
 import { callForShop, type Shop } from '../connection/account-calls.ts'
-import { withAccess } from '../connection/oauth-tokens.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { readPayment } from '../provider-payments/read-payments.ts'
 import { postponeCase, saveCase, saveWithoutCase } from './save-case.ts'

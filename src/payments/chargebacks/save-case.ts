@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Trx } from '../../db/database.ts'
 import { backoffMs } from '../../domain/backoff.ts'
 import { type ProviderChargeback, stateOfCase } from '../../domain/chargeback.ts'
+import { changesBetween, type EventType } from '../../domain/event-types.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import {
   type ChargebackRow,
@@ -10,10 +11,11 @@ import {
   lockChargebacksOf,
   updateChargeback,
 } from '../../repositories/chargebacks/chargeback-queries.ts'
+import { insertEvent, type NewEvent } from '../../repositories/events/event-log.ts'
 import type { ProviderPaymentRow } from '../../repositories/provider-payments/provider-payments.ts'
 import { recordSuccess } from '../audit/activity.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { serviceActor } from '../operations/request-context.ts'
+import { serviceActor } from '../request-context.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
@@ -49,6 +51,7 @@ export async function saveWithoutCase(
     const row = newRow(payment, null, now)
     if (!(await insertChargeback(trx, row))) return false
     await record(deps, trx, row, 'chargeback.found')
+    await insertEvent(trx, eventOf('chargeback.opened', undefined, row, now))
     return true
   })
 }
@@ -78,16 +81,54 @@ export async function saveCase(
     // Another process has just stored it.
     else if (!(await insertChargeback(trx, after))) return
     const isDecided = after.decided_at !== null
+    const isReopened = !isDecided && before.decided_at !== null
     if (known === undefined || known.case_id === null) {
       await record(deps, trx, after, 'chargeback.opened')
     }
+    if (known === undefined || known.case_id === null || isReopened) {
+      await insertEvent(trx, eventOf('chargeback.opened', known, after, now))
+    }
     if (isDecided && after.state !== before.state) {
       await record(deps, trx, after, `chargeback.${after.state}`)
+      await insertEvent(trx, eventOf('chargeback.closed', before, after, now))
     }
-    if (!isDecided && before.decided_at !== null) {
-      await record(deps, trx, after, 'chargeback.reopened')
-    }
+    if (isReopened) await record(deps, trx, after, 'chargeback.reopened')
   })
+}
+
+function eventOf(
+  type: EventType,
+  before: ChargebackRow | undefined,
+  after: ChargebackRow,
+  at: Date,
+): NewEvent {
+  const { client, amount_cents: cents, documents_due_at: dueAt, decided_at: decidedAt } = after
+  const shown = ({ state, case_id, amount_cents }: ChargebackRow) => ({
+    state,
+    case_id,
+    amount_cents,
+  })
+  return {
+    client,
+    sucursalId: after.sucursal_id,
+    cajaId: after.caja_id,
+    type,
+    at,
+    resource: { type: 'chargeback', id: after.id, version: null },
+    orderId: after.order_id,
+    changes: changesBetween(before ? shown(before) : {}, shown(after)),
+    data: {
+      id: after.id,
+      case_id: after.case_id,
+      payment_id: after.payment_id,
+      order_id: after.order_id,
+      amount: cents === null ? null : pointFromCents(cents),
+      currency: after.currency,
+      state: after.state,
+      documents_due_at: dueAt?.toISOString() ?? null,
+      decided_at: decidedAt?.toISOString() ?? null,
+    },
+  }
 }
 
 /** Whether a later answer is stored: two processes may read a case, and the first answer may arrive last. */

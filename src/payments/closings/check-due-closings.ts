@@ -18,9 +18,9 @@ import {
 } from '../../repositories/provider-payments/payment-reads.ts'
 import type { Shop } from '../connection/account-calls.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { serviceContext } from '../operations/request-context.ts'
 import { refreshOrder } from '../orders/read.ts'
 import { readPayment, readPayments } from '../provider-payments/read-payments.ts'
+import { serviceContext } from '../request-context.ts'
 import { compareClosing, queryOf, readsOf } from './compare-closing.ts'
 
 const minuteMs = 60_000
@@ -65,15 +65,21 @@ export async function checkDueClosings(
 async function noteFailure(deps: PaymentDeps, closing: ClosingRow): Promise<void> {
   const failures = closing.failures + 1
   const waitMs = backoffMs(failures, pauses)
+  const now = deps.now()
   await deps.database.transaction((trx) =>
-    finishComparison(trx, closing, {
-      failures,
-      next_check_at: new Date(deps.now().getTime() + waitMs),
-      ...(failures >= failuresAtMost && {
-        state: 'unverified' as const,
-        reason: 'provider_unreadable',
-      }),
-    }),
+    finishComparison(
+      trx,
+      closing,
+      {
+        failures,
+        next_check_at: new Date(now.getTime() + waitMs),
+        ...(failures >= failuresAtMost && {
+          state: 'unverified' as const,
+          reason: 'provider_unreadable',
+        }),
+      },
+      now,
+    ),
   )
 }
 
@@ -132,15 +138,20 @@ async function checkClosing(
   const isRead = !isNowhere && isOfOneAccount
   const whyUnread = isNowhere ? 'box_not_at_provider' : 'account_changed'
   return deps.database.transaction(async (trx) => {
-    const isWritten = await finishComparison(trx, closing, {
-      state: isRead ? result : 'unverified',
-      reason: isRead ? whyOpen : whyUnread,
-      read_at: isRead ? readAt : null,
-      lines,
-      totals,
-      failures: 0,
-      next_check_at: isOpen && again ? new Date(now.getTime() + minuteMs) : null,
-    })
+    const isWritten = await finishComparison(
+      trx,
+      closing,
+      {
+        state: isRead ? result : 'unverified',
+        reason: isRead ? whyOpen : whyUnread,
+        read_at: isRead ? readAt : null,
+        lines,
+        totals,
+        failures: 0,
+        next_check_at: isOpen && again ? new Date(now.getTime() + minuteMs) : null,
+      },
+      now,
+    )
     await deleteReads(trx, shop.client, readsOf(closing))
     return isWritten ? 'ended' : 'changed'
   })

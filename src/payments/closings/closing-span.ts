@@ -128,7 +128,10 @@ export async function uncoveredBefore(
   return { from: spanOfDay(timeZone, businessDay).from, to, businessDay }
 }
 
-function overlapWith(closing: ClosingRow, until: Date, end: Date): AppError {
+type NamedClosing = Pick<ClosingRow, 'id' | 'number' | 'state' | 'from_at' | 'to_at'>
+
+/** Another closing covers a part of a time. `end`: where the next one begins. */
+export function overlapWith(closing: NamedClosing, until: Date, end: Date): AppError {
   const { id, number, state, from_at: from, to_at: to } = closing
   const which =
     from >= until
@@ -140,7 +143,8 @@ function overlapWith(closing: ClosingRow, until: Date, end: Date): AppError {
   })
 }
 
-function gapOf({ from, to, businessDay }: Uncovered): AppError {
+/** There are charges before a time that no closing covers. */
+export function gapOf({ from, to, businessDay }: Uncovered): AppError {
   return new AppError('CLOSING_GAP', {
     message: `There are charges from ${from.toISOString()} to ${to.toISOString()} that no closing covers. Close ${businessDay} first`,
     extra: { uncovered: { from, to, businessDay }, nextFrom: from },

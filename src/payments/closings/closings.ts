@@ -35,6 +35,7 @@ import { callForClient } from '../connection/account-calls.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { requestedSpanOf, resolveSpan, type Uncovered, uncoveredBefore } from './closing-span.ts'
 import { compareClosing, queryOf, readsOf } from './compare-closing.ts'
+import { noClosing } from './wait-for-result.ts'
 
 export type ClosingRequest = {
   cajaId?: string | undefined
@@ -284,7 +285,14 @@ function whenReadable({ providerClock, settings }: PaymentDeps, to: Date): Date 
   return providerClock.toOurs(new Date(to.getTime() + settings.searchLagMs))
 }
 
-function signedError({ id, number, state, from_at: from, to_at: to }: ClosingRow): AppError {
+/** The count of a signed closing does not change. */
+export function signedError({
+  id,
+  number,
+  state,
+  from_at: from,
+  to_at: to,
+}: Pick<ClosingRow, 'id' | 'number' | 'state' | 'from_at' | 'to_at'>): AppError {
   return new AppError('CLOSING_SIGNED', { extra: { closing: { id, number, state, from, to } } })
 }
 
@@ -309,7 +317,7 @@ export async function readClosing(
   id: string,
 ): Promise<{ closing: ClosingRow; amendments: AmendmentRow[] }> {
   const closing = await findClosing(db, client, id)
-  if (!closing) throw new AppError('NOT_FOUND', { message: 'There is no such closing' })
+  if (!closing) throw noClosing()
   return { closing, amendments: await listAmendments(db, client, id) }
 }
 

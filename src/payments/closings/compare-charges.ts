@@ -60,7 +60,7 @@ type TheirRefund = TheirCharge['refunds'][number]
 /** A charge of the span with the provider's payments of it; one side may be missing. */
 export type PairedCharge = { our: OurCharge | null; theirs: readonly TheirCharge[] }
 
-export type Comparison = {
+export type ClosingComparison = {
   /** What is counted in `totals`, in no order. */
   charges: PairedCharge[]
   lines: ClosingLine[]
@@ -93,7 +93,7 @@ export async function compareCharges(input: {
   declared: Readonly<Record<string, number>>
   /** By the number of the payment. */
   dismissed?: ReadonlyMap<string, Dismissal>
-}): Promise<Comparison> {
+}): Promise<ClosingComparison> {
   const { span, cajaId, sucursalId, declared, dismissed = new Map<string, Dismissal>() } = input
   const isNow = (at: Date) => at >= span.from && at < span.to
   const lines: ClosingLine[] = []
@@ -128,26 +128,7 @@ export async function compareCharges(input: {
       line(isContradicted ? 'amount_differs' : 'pending', paid[0] ?? unclear[0])
       return
     }
-    const wasPaid = our.paidCents > 0
-    const [their, ...more] = paid
-    if (!their) {
-      const wasSaidPaid = our.undecided === 'settled_unpaid'
-      if (wasPaid || wasSaidPaid) line('missing_there', tried[0])
-      return
-    }
-    if (!wasPaid) {
-      line('missing_here', their)
-      return
-    }
-    // Further payments that were not separated yet.
-    for (const extra of more) line('missing_here', extra)
-    const isEqual =
-      their.amount_cents === our.paidCents && their.refunded_cents === our.refundedCents
-    if (!isEqual) line('amount_differs', their)
-    if (isOtherMedium(our.method, their.method_type)) line('other_medium', their)
-    if (their.caja_id !== null && their.caja_id !== our.cajaId) line('other_box', their)
-    const { undecided } = our
-    if (undecided !== null && undecided !== 'settled_unpaid' && isNow(at)) line(undecided, their)
+    for (const [kind, their] of differencesOf(our, paid, tried[0], isNow(at))) line(kind, their)
   }
 
   for (const [index, our] of input.ours.entries()) {
@@ -170,6 +151,31 @@ export async function compareCharges(input: {
   lines.sort((a, b) => timeOf(a).localeCompare(timeOf(b)))
   const totals = count.totals()
   return { charges, lines, totals, result: resultOf(lines, totals) }
+}
+
+/**
+ * What differs between one of our charges and the payments there that went through. `tried` is the first payment of any
+ * outcome; `isNow` says whether the charge belongs to the span.
+ */
+function differencesOf(
+  our: OurCharge,
+  paid: readonly TheirCharge[],
+  tried: TheirCharge | undefined,
+  isNow: boolean,
+): readonly (readonly [LineKind, TheirCharge | undefined])[] {
+  const { undecided } = our
+  const wasPaid = our.paidCents > 0
+  const [their, ...more] = paid
+  if (!their) return wasPaid || undecided === 'settled_unpaid' ? [['missing_there', tried]] : []
+  if (!wasPaid) return [['missing_here', their]]
+  // Further payments that were not separated yet.
+  const kinds: [LineKind, TheirCharge][] = more.map((extra) => ['missing_here', extra])
+  const isEqual = their.amount_cents === our.paidCents && their.refunded_cents === our.refundedCents
+  if (!isEqual) kinds.push(['amount_differs', their])
+  if (isOtherMedium(our.method, their.method_type)) kinds.push(['other_medium', their])
+  if (their.caja_id !== null && their.caja_id !== our.cajaId) kinds.push(['other_box', their])
+  if (undecided !== null && undecided !== 'settled_unpaid' && isNow) kinds.push([undecided, their])
+  return kinds
 }
 
 function timeOf({ here, there }: ClosingLine): string {

@@ -7,7 +7,7 @@ import type { ClosingRow } from '../../repositories/closings/closing-queries.ts'
 import { findChargedInstead } from '../../repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { listDismissals } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
-import { type Comparison, compareCharges, type OurCharge } from './compare-charges.ts'
+import { type ClosingComparison, compareCharges, type OurCharge } from './compare-charges.ts'
 
 /** The charges that a closing compares. */
 export function queryOf(closing: ClosingRow): ChargesQuery {
@@ -34,7 +34,7 @@ export function readsOf({ id }: ClosingRow): string {
 export async function compareClosing(
   db: Db,
   closing: ClosingRow,
-): Promise<Comparison & { isOfOneAccount: boolean }> {
+): Promise<ClosingComparison & { isOfOneAccount: boolean }> {
   const { payments, orders } = await readCharges(db, queryOf(closing))
   const late = orders.filter((order) => decisionOf(order) === 'paid_late')
   const instead = await findChargedInstead(

@@ -2,7 +2,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { asAppError, type ProviderOperation } from '../../provider/provider.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { type Access, withAccess } from './oauth-tokens.ts'
+import { type Access, withAccess } from './access.ts'
 
 /** A client and the account at the provider that its shop sells with. */
 export type Shop = { client: ClientName; mpUserId: number }

@@ -5,8 +5,8 @@ import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { ProviderError } from '../../provider/provider.ts'
 import { keepSite } from '../../repositories/closings/closing-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { type RequestContext, within } from '../operations/request-context.ts'
-import { type KnownConnection, withAccess } from './oauth-tokens.ts'
+import { type RequestContext, within } from '../request-context.ts'
+import { type KnownConnection, withAccess } from './access.ts'
 
 const readWithinMs = 3_000
 

@@ -17,14 +17,16 @@ import {
   setNickname,
   setPinnedAccount,
 } from '../../repositories/connection/clients.ts'
+import { insertConnectionEvent } from '../../repositories/connection/connection-events.ts'
 import {
   consumeState,
   deleteExpiredStates,
+  findConnection,
   findState,
   insertState,
   upsertConnection,
 } from '../../repositories/connection/connection-queries.ts'
-import { useInvitation } from '../../repositories/connection/invitation-queries.ts'
+import { useConnectInvitation } from '../../repositories/connection/invitation-queries.ts'
 import { type ActivityEntry, auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { refuseConnected } from './connected-account.ts'
@@ -100,7 +102,7 @@ async function checkEnrolment(
   }
   if (request.invitation !== undefined) {
     const id = readInvitation(deps, request.invitation, request.client)
-    const used = id !== undefined && (await useInvitation(db, id, request.client, now))
+    const used = id !== undefined && (await useConnectInvitation(db, id, request.client, now))
     if (!used) throw new AppError('INVITATION_INVALID')
     return true
   }
@@ -240,6 +242,8 @@ async function connect(
         await endForeignKeys(deps, trx, client, mpUserId, entry.actor)
       }
       const tokens = encryptGrant(deps, client, grant)
+      // The client's row is locked, so no other login changes the connection meanwhile.
+      const before = await findConnection(trx, client)
       await upsertConnection(trx, {
         client,
         mp_user_id: mpUserId,
@@ -251,6 +255,9 @@ async function connect(
         status: 'connected',
         lost_reason: null,
       })
+      if (before?.status === 'lost') {
+        await insertConnectionEvent(trx, client, 'connected', { at: now })
+      }
       await recordSuccess(deps, trx, { ...entry, metadata: { mp_user_id: mpUserId } })
     })
     await nameAccount(deps, client, grant.accessToken)

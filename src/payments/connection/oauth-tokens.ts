@@ -1,14 +1,9 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import type { ClientName } from '../../domain/client-name.ts'
 import { connectionContext, DecryptionError } from '../../domain/encryption.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { withLease } from '../../jobs/with-lease.ts'
-import {
-  type CallOptions,
-  ProviderError,
-  type TokenGrant,
-  toAppError,
-} from '../../provider/provider.ts'
+import { ProviderError, type TokenGrant, toAppError } from '../../provider/provider.ts'
+import { insertConnectionEvent } from '../../repositories/connection/connection-events.ts'
 import {
   beginRenewal,
   type ConnectionRow,
@@ -21,154 +16,20 @@ import {
   replaceTokens,
   type UsedConnection,
 } from '../../repositories/connection/connection-queries.ts'
-import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { type RequestContext, serviceActor } from '../operations/request-context.ts'
+import { serviceActor } from '../request-context.ts'
 
-/** A valid token, and the account that it acts for. */
-export type Access = {
-  token: string
-  mpUserId: number
-  liveMode: boolean
-  connectionVersion: number
-  /** When it replaced another token; undefined for one that came with the connection itself. */
-  renewedAt: Date | undefined
-}
-
-/** A connection that this request has read already. */
-export type KnownConnection = {
-  row: UsedConnection
-  /** performance.now() before the database's answer, when it was read or found unchanged. */
-  seenMs: number
-  /** Its access token in clear, once a call of this request has used it. */
-  token?: string
-}
-
-type AccessOptions = {
-  known?: KnownConnection | undefined
-  /** The caller's deadline, by `deps.stopwatch`: it does not wait longer for a renewal. */
-  untilMs?: number | undefined
-}
-
-/** A connection that was read this long ago is read again, so that its end or change takes effect at once. */
-const knownForMs = 1_000
-
-/** A token that expires within this time is renewed before it is used. */
-const expiryMarginMs = 60_000
-
-/**
- * When a token is refused so soon after its renewal, the token is not the cause. Each renewal uses up a refresh token that works
- * once, and a lost answer can end the connection. So a provider that answers 401 to everything must not make every call renew.
- */
-const renewalRestMs = 60_000
-
-/**
- * Calls the provider with a client's token. A token that the provider refuses is renewed once and the call repeated. Writes carry
- * their idempotency key, so the repeat is the same logical attempt. An error covers both calls: a possible effect of the first
- * one stays unknown until the provider excludes it.
- *
- * @throws OAUTH_NOT_CONNECTED, CONNECTION_LOST, or the error of the call
- */
-export async function withAccess<T>(
+/** The client's connection, for a call.
+ * @throws OAUTH_NOT_CONNECTED, CONNECTION_LOST */
+export async function usableConnection(
   deps: PaymentDeps,
   client: ClientName,
-  call: (access: Access) => Promise<T>,
-  options: AccessOptions = {},
-): Promise<T> {
-  const access = await currentAccess(deps, client, options)
-  try {
-    return await call(access)
-  } catch (error) {
-    if (!(error instanceof ProviderError) || error.kind !== 'unauthorized') throw error
-    if (isJustRenewed(deps, access)) throw error
-    try {
-      const { untilMs } = options
-      await renewPatiently(deps, client, access.connectionVersion, untilMs)
-      return await call(await currentAccess(deps, client, { untilMs }))
-    } catch (later) {
-      throw error.effect === 'unknown' && !saysWhatHappened(later) ? error : later
-    }
-  }
-}
-
-function isJustRenewed(deps: PaymentDeps, { renewedAt }: Access): boolean {
-  if (!renewedAt) return false
-  const ageMs = deps.now().getTime() - renewedAt.getTime()
-  return ageMs >= 0 && ageMs < renewalRestMs
-}
-
-/**
- * Whether a failure of the repeated call also covers the first call. "No connection" and a refusal that is not about the key do
- * not. Treated as "nothing was sent", they would turn a lost answer into a second charge or refund.
- */
-function saysWhatHappened(error: unknown): boolean {
-  if (error instanceof ProviderError) return error.provesAbsence || error.effect === 'unknown'
-  return !(error instanceof AppError)
-}
-
-/** A till that waits for this call needs time for the call itself. */
-const renewalPatienceMs = 6_000
-
-/**
- * Waits for a renewal, but only for a limited time. After it the renewal keeps running: aborting it could lose the new pair.
- *
- * @throws PROVIDER_TIMEOUT after that time; nothing was sent with the client's token
- */
-async function renewPatiently(
-  deps: PaymentDeps,
-  client: ClientName,
-  fromVersion: number,
-  untilMs = Number.POSITIVE_INFINITY,
 ): Promise<ConnectionRow> {
-  const patienceMs = Math.min(renewalPatienceMs, Math.max(0, untilMs - deps.stopwatch()))
-  const renewal = renewConnection(deps, client, fromVersion, serviceActor(deps.now()))
-  renewal.catch((error) => deps.log.warn({ client, err: error }, 'token renewal failed'))
-  const patience = new AbortController()
-  try {
-    return await Promise.race([
-      renewal,
-      wait(patienceMs, undefined, { signal: patience.signal }).then(() => {
-        throw new AppError('PROVIDER_TIMEOUT', { message: 'The connection is still being renewed' })
-      }),
-    ])
-  } finally {
-    patience.abort()
-  }
-}
-
-async function currentAccess(
-  deps: PaymentDeps,
-  client: ClientName,
-  { known, untilMs }: AccessOptions,
-): Promise<Access> {
-  const isFresh = known !== undefined && performance.now() - known.seenMs < knownForMs
-  let connection: UsedConnection = isFresh
-    ? usable(known.row)
-    : await usableConnection(deps, client)
-  // A token that cannot be renewed is used to its last second.
-  const marginMs = connection.refresh_token === null ? 0 : expiryMarginMs
-  if (connection.expires_at.getTime() <= deps.now().getTime() + marginMs) {
-    connection = await renewPatiently(deps, client, connection.version, untilMs)
-  }
-  const opened = connection === known?.row ? known.token : undefined
-  const token = opened ?? openToken(deps, client, 'access_token', connection.access_token)
-  if (connection === known?.row) known.token = token
-  return {
-    token,
-    mpUserId: connection.mp_user_id,
-    liveMode: connection.live_mode,
-    connectionVersion: connection.version,
-    renewedAt:
-      connection.refreshed_at > connection.connected_at ? connection.refreshed_at : undefined,
-  }
-}
-
-async function usableConnection(deps: PaymentDeps, client: ClientName): Promise<ConnectionRow> {
   return usable(await findConnection(deps.database.db, client))
 }
 
-function usable<Row extends UsedConnection>(connection: Row | undefined): Row {
+export function usable<Row extends UsedConnection>(connection: Row | undefined): Row {
   if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
   if (connection.status === 'lost') throw new AppError('CONNECTION_LOST')
   return connection
@@ -324,6 +185,9 @@ async function endRefused(
   return usableConnection(deps, client)
 }
 
+/** How long the check of an access token may take. */
+const acceptedWithinMs = 6_000
+
 /** Whether the provider accepts the access token. Without an answer it counts as accepted. */
 async function isAccepted(
   deps: PaymentDeps,
@@ -331,7 +195,7 @@ async function isAccepted(
 ): Promise<boolean> {
   try {
     const token = openToken(deps, client, 'access_token', encrypted)
-    await deps.provider.users.me(token, { untilMs: deps.stopwatch() + renewalPatienceMs })
+    await deps.provider.users.me(token, { untilMs: deps.stopwatch() + acceptedWithinMs })
     return true
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error
@@ -350,7 +214,12 @@ async function endAsLost(
   cause?: ProviderError,
 ): Promise<undefined> {
   const { client } = renewal.from
-  if (!(await markLost(deps.database.db, renewal, reason))) return undefined
+  const isLost = await deps.database.transaction(async (trx) => {
+    const isMarked = await markLost(trx, renewal, reason)
+    if (isMarked) await insertConnectionEvent(trx, client, 'lost', { at: deps.now(), reason })
+    return isMarked
+  })
+  if (!isLost) return undefined
   deps.log.error(
     { client, reason },
     'provider refused the token renewal; the client must connect again',
@@ -375,6 +244,9 @@ async function storePair(
     try {
       await deps.database.transaction(async (trx) => {
         if (!(await replaceTokens(trx, from, tokens))) return
+        if (from.status === 'lost') {
+          await insertConnectionEvent(trx, client, 'connected', { at: deps.now() })
+        }
         await recordSuccess(deps, trx, {
           client,
           actor,
@@ -434,33 +306,4 @@ export async function renewDueConnections(deps: PaymentDeps): Promise<void> {
       deps.log.error({ client, err: error }, 'connection not renewed'),
     )
   }
-}
-
-/** A call about an order. Its options are for the log and the deadline. */
-type OrderCall<T> = (token: string, options: CallOptions) => Promise<T>
-
-/**
- * Calls the provider about an order with the account that the order was made on. Another account's "not found" proves nothing, and a key
- * sent there would charge again.
- * @throws ACCOUNT_MISMATCH, OAUTH_NOT_CONNECTED, CONNECTION_LOST, or the error of the call.
- */
-export function withOrderAccess<T>(
-  deps: PaymentDeps,
-  { client, id, mp_user_id }: Pick<OrderRow, 'client' | 'id' | 'mp_user_id'>,
-  { source, untilMs }: RequestContext,
-  call: OrderCall<T>,
-  known?: KnownConnection,
-): Promise<T> {
-  const options = { about: { client, orderId: id, source }, untilMs }
-  return withAccess(
-    deps,
-    client,
-    async ({ token, mpUserId }) => {
-      if (mpUserId === mp_user_id) return call(token, options)
-      throw new AppError('ACCOUNT_MISMATCH', {
-        message: 'The order belongs to the provider account that the client had before',
-      })
-    },
-    { known, untilMs },
-  )
 }

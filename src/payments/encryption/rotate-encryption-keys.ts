@@ -1,4 +1,5 @@
 import type { Db } from '../../db/database.ts'
+import { asClientName } from '../../domain/client-name.ts'
 import {
   connectionContext,
   createEncryption,
@@ -6,6 +7,7 @@ import {
   type EncryptionKey,
   grantContext,
 } from '../../domain/encryption.ts'
+import { insertConnectionEvent } from '../../repositories/connection/connection-events.ts'
 import { markUnreadable } from '../../repositories/connection/connection-queries.ts'
 import {
   countEncryptedByOthers,
@@ -18,12 +20,13 @@ import {
   readEncryptedBy,
   replaceEncrypted,
 } from '../../repositories/encryption/encrypted-values.ts'
+import { stopWithoutSecret } from '../../repositories/events/event-endpoints.ts'
 import { giveUpGrant } from '../../repositories/flows/oauth-grants.ts'
 import { recordSuccess } from '../audit/activity.ts'
 import { openAuditKey, replaceAuditKey } from '../audit/audit-key.ts'
 import { sealWaiting } from '../audit/seal-activity.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { serviceActor } from '../operations/request-context.ts'
+import { serviceActor } from '../request-context.ts'
 import { decryptValue } from './check-encryption-keys.ts'
 
 type RotateDeps = Pick<PaymentDeps, 'database' | 'now'>
@@ -133,7 +136,14 @@ function giveUpValue(
   switch (column.table) {
     case 'oauth_connections': {
       const empty = encryption.encrypt('', connectionContext(row, 'access_token'))
-      return markUnreadable(db, row, { [column.column]: encrypted }, empty)
+      return database.transaction(async (trx) => {
+        const isMarked = await markUnreadable(trx, row, { [column.column]: encrypted }, empty)
+        if (isMarked) {
+          const lost = { at: now(), reason: 'encryption_key_lost' }
+          await insertConnectionEvent(trx, asClientName(row), 'lost', lost)
+        }
+        return isMarked
+      })
     }
     case 'oauth_grants': {
       const empty = encryption.encrypt('', grantContext(row))
@@ -141,6 +151,10 @@ function giveUpValue(
     }
     case 'people':
       return replaceEncrypted(db, column, value, null)
+    case 'event_endpoints':
+      return column.column === 'secret'
+        ? stopWithoutSecret(db, { id: row, secret: encrypted, now: now() })
+        : replaceEncrypted(db, column, value, null)
     case 'settings':
       return replaceAuditKey(database, encryption, encrypted)
     case 'oauth_states':

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Backoff, backoffMs } from '../../domain/backoff.ts'
-import { createBackgroundJob } from '../../jobs/background-job.ts'
+import { type BackgroundJob, createBackgroundJob } from '../../jobs/background-job.ts'
 import { isAnswered, ProviderError } from '../../provider/provider.ts'
 import { hasCome, type LeaseLimits } from '../../repositories/due-work.ts'
 import type { PaymentDeps } from '../deps.ts'
@@ -92,29 +92,6 @@ type AccountQueuesOptions<U extends Unit> = {
   restMs?: number
 }
 
-type AccountQueues<U extends Unit = Unit> = {
-  /**
-   * Reserves a place for work that is about to be stored: in the queue of the account, or, if that is not known yet, as
-   * in the fullest queue. Undefined without a free place; otherwise a function that frees it.
-   */
-  reserve(account: number | undefined): (() => void) | undefined
-  /**
-   * Begins work that is leased already, if there is capacity. Returns whether it did; otherwise the caller releases the
-   * lease.
-   */
-  offer(unit: U): boolean
-  /** Searches for due work now. */
-  wake(): void
-  /** Starts to search for due work at each interval. */
-  start(): void
-  /** Begins nothing new, and resolves when the running work has ended. */
-  stop(): Promise<void>
-  /** Does everything that is due now, except for paused accounts. Returns the number of units. */
-  once(): Promise<number>
-  /** Resolves when no work is running. */
-  idle(): Promise<void>
-}
-
 /**
  * A slower call no longer counts among the calls of all accounts, but still in its account's queue. So accounts that
  * hang do not delay others, and the rate of new calls stays limited.
@@ -129,117 +106,209 @@ const collectMs = 50
  * Does due work with a queue for each provider account. Work is leased in the database when it can begin, so several
  * processes share it.
  */
-export function createAccountQueues<U extends Unit>(
-  deps: PaymentDeps,
-  options: AccountQueuesOptions<U>,
-): AccountQueues<U> {
-  const perAccount = Math.ceil(options.atOnce / 2)
-  const stopped = new AbortController()
-  const running = new Map<string, Promise<void>>()
-  const active = new Map<number, number>()
-  let recent = 0
+export class AccountQueues<U extends Unit> {
+  readonly #deps: PaymentDeps
+  readonly #options: AccountQueuesOptions<U>
+  readonly #job: BackgroundJob<void>
+  readonly #perAccount: number
+  readonly #stopped = new AbortController()
+  readonly #running = new Map<string, Promise<void>>()
+  /** How many places of each account are taken. */
+  readonly #active = new Map<number, number>()
+  /** Calls that began a moment ago, over all accounts. */
+  #recent = 0
   /** Places reserved for work whose account is not known yet. */
-  let keptForUnknown = 0
+  #keptForUnknown = 0
   /** Counts events that may have freed capacity or brought work. */
-  let events = 0
-  let nextEvent = Promise.withResolvers<void>()
-  let leasing: Promise<unknown> = Promise.resolve()
-  let isLeasing = false
-  let draining: Promise<void> | undefined
+  #events = 0
+  #nextEvent = Promise.withResolvers<void>()
+  #leasing: Promise<unknown> = Promise.resolve()
+  #isLeasing = false
+  #draining: Promise<void> | undefined
   /** The count of events at the end of the latest drain: later events need another one. */
-  let drainedAt = 0
+  #drainedAt = 0
 
-  const noteEvent = () => {
-    events += 1
-    nextEvent.resolve()
-    nextEvent = Promise.withResolvers()
+  constructor(deps: PaymentDeps, options: AccountQueuesOptions<U>) {
+    this.#deps = deps
+    this.#options = options
+    this.#perAccount = Math.ceil(options.atOnce / 2)
+    // A run ends at once: a drain may take minutes, and new due work is searched for meanwhile.
+    const run = async () => this.wake()
+    const { name, intervalMs } = options
+    this.#job = createBackgroundJob(deps, { name, intervalMs, run })
+  }
+
+  /**
+   * Reserves a place for work that is about to be stored: in the queue of the account, or, if that is not known yet, as
+   * in the fullest queue. Undefined without a free place; otherwise a function that frees it.
+   */
+  reserve(account: number | undefined): (() => void) | undefined {
+    const { limit, perAccount, exceptions } = this.#limitsAt(this.#deps.now())
+    const own =
+      account === undefined
+        ? Math.min(perAccount, ...exceptions.values())
+        : (exceptions.get(account) ?? perAccount)
+    if (this.#isLeasing || limit <= 0 || own <= 0 || this.#stopped.signal.aborted) return undefined
+    const leave = account === undefined ? this.#keepForUnknown() : this.#enter(account)
+    this.#recent += 1
+    return () => {
+      leave()
+      this.#recent -= 1
+      this.#noteEvent()
+    }
+  }
+
+  /**
+   * Begins work that is leased already, if there is capacity. Returns whether it did; otherwise the caller releases the
+   * lease.
+   */
+  offer(unit: U): boolean {
+    const widths = this.#options.pauses.widths(this.#deps.now())
+    const isFree = this.#recent < this.#options.atOnce && this.#freeOf(unit.account, widths) > 0
+    if (!isFree || this.#stopped.signal.aborted) return false
+    this.#begin(unit)
+    return true
+  }
+
+  /** Searches for due work now. */
+  wake(): void {
+    this.#noteEvent()
+    if (!this.#stopped.signal.aborted) this.#draining ??= this.#drainByItself()
+  }
+
+  /** Starts to search for due work at each interval. */
+  start(): void {
+    this.#job.start()
+  }
+
+  /** Begins nothing new, and resolves when the running work has ended. */
+  async stop(): Promise<void> {
+    this.#stopped.abort()
+    this.#noteEvent()
+    await this.#job.stop()
+    await this.idle()
+  }
+
+  /** Does everything that is due now, except for paused accounts. Returns the number of units. */
+  once(): Promise<number> {
+    const now = this.#deps.now()
+    return this.#drain(() => now, 0)
+  }
+
+  /** Resolves when no work is running. */
+  async idle(): Promise<void> {
+    while (this.#draining || this.#running.size > 0) {
+      await Promise.all([this.#draining, ...this.#running.values()])
+    }
+  }
+
+  #noteEvent(): void {
+    this.#events += 1
+    this.#nextEvent.resolve()
+    this.#nextEvent = Promise.withResolvers()
   }
 
   /** Places of an account that no work has. */
-  const freeOf = (account: number, widths: ReadonlyMap<number, number>): number =>
-    (widths.get(account) ?? perAccount) - (active.get(account) ?? 0)
+  #freeOf(account: number, widths: ReadonlyMap<number, number>): number {
+    return (widths.get(account) ?? this.#perAccount) - (this.#active.get(account) ?? 0)
+  }
 
   /** What a lease call may take. A place reserved for an unknown account counts for each one. */
-  const limitsAt = (now: Date): LeaseLimits => {
-    const widths = new Map(options.pauses.widths(now))
+  #limitsAt(now: Date): LeaseLimits {
+    const widths = this.#options.pauses.widths(now)
     const exceptions = new Map<number, number>()
-    for (const account of [...widths.keys(), ...active.keys()]) {
-      exceptions.set(account, Math.max(0, freeOf(account, widths) - keptForUnknown))
+    for (const account of [...widths.keys(), ...this.#active.keys()]) {
+      exceptions.set(account, Math.max(0, this.#freeOf(account, widths) - this.#keptForUnknown))
     }
     return {
-      limit: options.atOnce - recent,
-      perAccount: Math.max(0, perAccount - keptForUnknown),
+      limit: this.#options.atOnce - this.#recent,
+      perAccount: Math.max(0, this.#perAccount - this.#keptForUnknown),
       exceptions,
     }
   }
 
   /** Takes a place in the queue of an account. Returns a function that frees it. */
-  const enter = (account: number) => {
-    active.set(account, (active.get(account) ?? 0) + 1)
+  #enter(account: number): () => void {
+    this.#active.set(account, (this.#active.get(account) ?? 0) + 1)
     return () => {
-      const left = (active.get(account) ?? 1) - 1
-      if (left > 0) active.set(account, left)
-      else active.delete(account)
+      const left = (this.#active.get(account) ?? 1) - 1
+      if (left > 0) this.#active.set(account, left)
+      else this.#active.delete(account)
     }
   }
 
-  const begin = (unit: U) => {
+  #keepForUnknown(): () => void {
+    this.#keptForUnknown += 1
+    return () => {
+      this.#keptForUnknown -= 1
+    }
+  }
+
+  #begin(unit: U): void {
     // Its lease expired while the work is still running.
-    if (running.has(unit.id)) return
-    const leaveQueue = enter(unit.account)
-    recent += 1
+    if (this.#running.has(unit.id)) return
+    const leaveQueue = this.#enter(unit.account)
+    const { restMs } = this.#options
+    const rest = restMs
+      ? this.#deps.sleep(restMs, this.#stopped.signal).catch(() => undefined)
+      : undefined
+    const ended = Promise.all([this.#work(unit), rest]).then(() => {
+      this.#running.delete(unit.id)
+      leaveQueue()
+      this.#noteEvent()
+    })
+    this.#running.set(unit.id, ended)
+  }
+
+  /** Does the work. It counts among the recent calls until it ends, or until it counts as slow. */
+  async #work(unit: U): Promise<void> {
+    this.#recent += 1
     let isRecent = true
     const leavePlace = () => {
-      if (isRecent) recent -= 1
+      if (isRecent) this.#recent -= 1
       isRecent = false
-      noteEvent()
+      this.#noteEvent()
     }
     const slow = setTimeout(leavePlace, slowMs)
-    const working = options
-      .work(unit)
-      .catch((error) => deps.log.error({ err: error, unit: unit.id }, `${options.name} failed`))
-      .finally(() => {
-        clearTimeout(slow)
-        leavePlace()
-      })
-    const pausing = options.restMs
-      ? deps.sleep(options.restMs, stopped.signal).catch(() => undefined)
-      : undefined
-    const ended = Promise.all([working, pausing]).then(() => {
-      running.delete(unit.id)
-      leaveQueue()
-      noteEvent()
-    })
-    running.set(unit.id, ended)
+    try {
+      await this.#options.work(unit)
+    } catch (error) {
+      this.#deps.log.error({ err: error, unit: unit.id }, `${this.#options.name} failed`)
+    } finally {
+      clearTimeout(slow)
+      leavePlace()
+    }
   }
 
   /** One lease call at a time, and no new reservation meanwhile: both would use the same capacity. */
-  const take = (now: Date): Promise<number> => {
-    const taken = leasing.then(async () => {
-      const limits = limitsAt(now)
-      if (limits.limit <= 0 || stopped.signal.aborted) return 0
-      isLeasing = true
-      try {
-        const until = new Date(deps.now().getTime() + workLeaseMs)
-        const units = await options.lease(now, until, limits)
-        for (const unit of units) begin(unit)
-        return units.length
-      } finally {
-        isLeasing = false
-      }
-    })
-    leasing = taken.catch(() => undefined)
+  #take(now: Date): Promise<number> {
+    const taken = this.#leasing.then(() => this.#lease(now))
+    this.#leasing = taken.catch(() => undefined)
     return taken
   }
 
-  const drain = async (now: () => Date, pauseMs: number): Promise<number> => {
+  async #lease(now: Date): Promise<number> {
+    const limits = this.#limitsAt(now)
+    if (limits.limit <= 0 || this.#stopped.signal.aborted) return 0
+    this.#isLeasing = true
+    try {
+      const until = new Date(this.#deps.now().getTime() + workLeaseMs)
+      const units = await this.#options.lease(now, until, limits)
+      for (const unit of units) this.#begin(unit)
+      return units.length
+    } finally {
+      this.#isLeasing = false
+    }
+  }
+
+  async #drain(now: () => Date, pauseMs: number): Promise<number> {
     for (let taken = 0; ; ) {
-      const seen = events
-      const event = nextEvent.promise
-      const units = await take(now())
+      const seen = this.#events
+      const event = this.#nextEvent.promise
+      const units = await this.#take(now())
       taken += units
-      if (units === 0 && running.size === 0 && events === seen) {
-        drainedAt = seen
+      if (units === 0 && this.#running.size === 0 && this.#events === seen) {
+        this.#drainedAt = seen
         return taken
       }
       await event
@@ -247,79 +316,14 @@ export function createAccountQueues<U extends Unit>(
     }
   }
 
-  const drainByItself = async () => {
+  async #drainByItself(): Promise<void> {
     try {
-      do await drain(deps.now, collectMs)
-      while (events !== drainedAt)
+      do await this.#drain(this.#deps.now, collectMs)
+      while (this.#events !== this.#drainedAt)
     } catch (error) {
-      deps.log.error({ err: error }, `${options.name}: round failed`)
+      this.#deps.log.error({ err: error }, `${this.#options.name}: round failed`)
     } finally {
-      draining = undefined
+      this.#draining = undefined
     }
-  }
-
-  const wake = () => {
-    noteEvent()
-    if (!stopped.signal.aborted) draining ??= drainByItself()
-  }
-
-  // A run ends at once: a drain may take minutes, and new due work is searched for meanwhile.
-  const job = createBackgroundJob(deps, {
-    name: options.name,
-    intervalMs: options.intervalMs,
-    run: async () => wake(),
-  })
-
-  const idle = async () => {
-    while (draining || running.size > 0) await Promise.all([draining, ...running.values()])
-  }
-
-  const keepForUnknown = () => {
-    keptForUnknown += 1
-    return () => {
-      keptForUnknown -= 1
-    }
-  }
-
-  const reserve = (account: number | undefined) => {
-    const { limit, perAccount: free, exceptions } = limitsAt(deps.now())
-    const own =
-      account === undefined
-        ? Math.min(free, ...exceptions.values())
-        : (exceptions.get(account) ?? free)
-    if (isLeasing || limit <= 0 || own <= 0 || stopped.signal.aborted) return undefined
-    const leave = account === undefined ? keepForUnknown() : enter(account)
-    recent += 1
-    return () => {
-      leave()
-      recent -= 1
-      noteEvent()
-    }
-  }
-
-  const offer = (unit: U): boolean => {
-    const widths = new Map(options.pauses.widths(deps.now()))
-    const isFree = recent < options.atOnce && freeOf(unit.account, widths) > 0
-    if (!isFree || stopped.signal.aborted) return false
-    begin(unit)
-    return true
-  }
-
-  return {
-    reserve,
-    offer,
-    wake,
-    idle,
-    start: job.start,
-    once() {
-      const now = deps.now()
-      return drain(() => now, 0)
-    },
-    async stop() {
-      stopped.abort()
-      noteEvent()
-      await job.stop()
-      await idle()
-    },
   }
 }

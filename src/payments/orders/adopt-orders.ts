@@ -41,13 +41,13 @@ import {
 } from '../../repositories/stores/store-queries.ts'
 import { findAdoptedAs } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
 import { recordSuccess } from '../audit/activity.ts'
-import { withAccess } from '../connection/oauth-tokens.ts'
+import { withAccess } from '../connection/access.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { serviceActor, serviceContext } from '../operations/request-context.ts'
+import { notifyOrderChanged } from '../process/order-changes.ts'
+import { type EvidenceSource, serviceActor, serviceContext } from '../request-context.ts'
+import { providerAnswered } from './decide.ts'
 import { clockMarginMs, fitOf, noteUnproven } from './find-at-provider.ts'
-import { notifyOrderChanged } from './order-changes.ts'
 import { confirmCreation, moveOrder } from './state.ts'
-import { applyEvidence, type EvidenceSource } from './state-from-provider.ts'
 
 /**
  * Orders that the provider has and whose id is not stored here. Three cases: the creation was never answered, the order counted
@@ -71,13 +71,7 @@ export type Adoption =
 /** A provider account, and the clients that are connected to it. */
 export type Account = { mpUserId: number; clients: ClientName[] }
 
-/** The provider's id of the box of a terminal. */
-export type BoxOfTerminal = (terminalId: string) => Promise<string | undefined>
-
-export async function connectedAccount(
-  deps: PaymentDeps,
-  mpUserId: number,
-): Promise<Account | undefined> {
+async function connectedAccount(deps: PaymentDeps, mpUserId: number): Promise<Account | undefined> {
   const clients = await findClientsOfAccount(deps.database.db, mpUserId)
   return clients.length > 0 ? { mpUserId, clients } : undefined
 }
@@ -87,7 +81,7 @@ export async function connectedAccount(
  *
  * @throws like `withAccess`, and ACCOUNT_MISMATCH when the client has connected another account.
  */
-export async function withAccount<T>(
+async function withAccount<T>(
   deps: PaymentDeps,
   { mpUserId, clients }: Account,
   call: (token: string) => Promise<T>,
@@ -112,7 +106,7 @@ const foreignStatuses: ReadonlySet<number> = new Set([400, 403, 404])
  *
  * @throws the reason why it could not be read, such as a lost connection: the account may have the order
  */
-export async function adoptById(
+async function adoptById(
   deps: PaymentDeps,
   account: Account,
   mpOrderId: string,
@@ -127,7 +121,7 @@ export async function adoptById(
     throw error
   })
   if (!found) return { kind: 'absent' }
-  const adoption = await adoptFound(deps, account, found, source, terminalsOf(deps, account))
+  const adoption = await adoptFound(deps, account, found, source)
   if (adoption.kind === 'foreign') deps.foreignOrders.add(mpOrderId, null, deps.now(), foreignForMs)
   return adoption
 }
@@ -255,34 +249,29 @@ export async function adoptOfPayment(
   for (const { evidence } of orders) await adoptUnlessKnown(evidence.mpOrderId)
 }
 
-/** The terminals of an account, read once and only when needed. */
-export function terminalsOf(deps: PaymentDeps, account: Account): BoxOfTerminal {
-  let boxes: Promise<Map<string, string>> | undefined
-  const list = async () => {
-    const all = new Map<string, string>()
-    for (let offset = 0; ; ) {
-      const untilMs = deps.stopwatch() + readWithinMs
-      const { terminals, rows, total } = await withAccount(deps, account, (token) =>
-        deps.provider.terminals.list(token, { limit: 50, offset }, { untilMs }),
-      )
-      for (const { id, mpPosId } of terminals) if (mpPosId !== null) all.set(id, mpPosId)
-      offset += rows
-      if (rows === 0 || offset >= total) return all
-    }
-  }
-  return async (terminalId) => {
-    boxes ??= list()
-    return (await boxes).get(terminalId)
+/** The provider's id of the box that a terminal of the account has now. */
+async function findProviderBox(
+  deps: PaymentDeps,
+  account: Account,
+  terminalId: string,
+): Promise<string | undefined> {
+  for (let offset = 0; ; ) {
+    const untilMs = deps.stopwatch() + readWithinMs
+    const { terminals, rows, total } = await withAccount(deps, account, (token) =>
+      deps.provider.terminals.list(token, { limit: 50, offset }, { untilMs }),
+    )
+    const box = terminals.find(({ id, mpPosId }) => id === terminalId && mpPosId !== null)
+    offset += rows
+    if (box || rows === 0 || offset >= total) return box?.mpPosId ?? undefined
   }
 }
 
 /** Adopts an order that the provider has just shown, when it is ours. */
-export async function adoptFound(
+async function adoptFound(
   deps: PaymentDeps,
   account: Account,
   found: FoundOrder,
   source: EvidenceSource,
-  boxOf: BoxOfTerminal,
 ): Promise<Adoption> {
   const { db } = deps.database
   const { evidence } = found
@@ -294,7 +283,7 @@ export async function adoptFound(
   if (waiting) return confirm(deps, waiting, found, source)
   // Documented samples name the application. Without it only a reference in this service's encoding proves it.
   if (found.isOurs === null && !isEncodedReference(content.reference)) return { kind: 'foreign' }
-  const box = await findBox(deps, account, content.terminalId, boxOf)
+  const box = await findBox(deps, account, content.terminalId)
   if (!box) {
     const { mpOrderId, status } = evidence
     deps.log.warn(
@@ -367,12 +356,12 @@ async function confirm(
  */
 async function findBox(
   deps: PaymentDeps,
-  { mpUserId, clients }: Account,
+  account: Account,
   terminalId: string,
-  boxOf: BoxOfTerminal,
 ): Promise<PosWithStore | undefined> {
   const { db } = deps.database
-  const mpPosId = await boxOf(terminalId)
+  const { mpUserId, clients } = account
+  const mpPosId = await findProviderBox(deps, account, terminalId)
   if (mpPosId !== undefined) {
     const boxes = await findBoxesOfProvider(db, clients, mpPosId)
     return boxes.length === 1 ? boxes[0] : undefined
@@ -407,52 +396,7 @@ async function adopt(
     const counted = await findAdoptedAs(trx, client, numbers)
     if (counted) return { counted }
     const now = deps.now()
-    const site = await findSite(trx, account.mpUserId)
-    const text = await erpReference(trx, account, content.reference)
-    const madeAt = found.createdAt === null || found.createdAt > now ? now : found.createdAt
-    const sale = saleKey(client, account.mpUserId, {
-      cajaId: box.external_id,
-      externalReference: text,
-      amountCents: content.amountCents,
-    })
-    const minutes = Math.min(180, Math.max(1, found.expirationMinutes ?? defaultExpirationMinutes))
-    const row = await insertOrder(trx, {
-      // The id that it had, if its till sent no key of its own. It counts as one charge of this content: the next one gets
-      // another id.
-      id: providerKey(sale, (await countOrders(trx, sale)) + 1),
-      request_key: sale,
-      client,
-      caja_id: box.external_id,
-      sucursal_id: box.store_external_id,
-      terminal_id: content.terminalId,
-      mp_user_id: account.mpUserId,
-      external_reference: text,
-      mp_external_reference: content.reference,
-      reference_attempt: attemptOfReference(content.reference, text) ?? 1,
-      amount_cents: content.amountCents,
-      whole_amount: wholeCurrencyOf(site?.site_id) !== undefined,
-      description: found.description,
-      ticket_number: found.ticketNumber,
-      send_ticket_number: found.ticketNumber !== null,
-      print_ticket: found.printTicket,
-      payment_method: found.paymentMethod,
-      expiration_minutes: minutes,
-      creation: 'confirmed',
-      mp_order_id: evidence.mpOrderId,
-      status: 'created',
-      status_detail: null,
-      conflict: null,
-      cancel_requested_at: null,
-      sent_at: madeAt,
-      created_at: madeAt,
-      last_updated_at: now,
-      expires_at: new Date(madeAt.getTime() + minutes * 60_000),
-      checked_at: now,
-      next_check_at: now,
-      adopted_at: now,
-      sender: null,
-      sender_until: null,
-    })
+    const row = await insertOrder(trx, await rowOfFound(trx, account, box, found, content, now))
     await insertOrderEvent(trx, {
       order_id: row.id,
       client,
@@ -464,9 +408,7 @@ async function adopt(
       version: row.version,
       note: 'found at the provider',
     })
-    const { order } = await moveOrder(deps, trx, row, source, (known) =>
-      applyEvidence(known, evidence, deps.now()),
-    )
+    const { order } = await moveOrder(deps, trx, row, source, providerAnswered(evidence))
     notifyOrderChanged(deps.database, order)
     await recordSuccess(deps, trx, {
       client,
@@ -490,6 +432,63 @@ async function adopt(
     'order adopted: the provider had it and the database did not',
   )
   return { kind: 'adopted', order }
+}
+
+/** The row of an order that only the provider has. */
+async function rowOfFound(
+  trx: Trx,
+  account: Account,
+  box: PosWithStore,
+  found: FoundOrder,
+  content: Content,
+  now: Date,
+): Promise<Parameters<typeof insertOrder>[1]> {
+  const site = await findSite(trx, account.mpUserId)
+  const text = await erpReference(trx, account, content.reference)
+  const madeAt = found.createdAt === null || found.createdAt > now ? now : found.createdAt
+  const sale = saleKey(box.client, account.mpUserId, {
+    cajaId: box.external_id,
+    externalReference: text,
+    amountCents: content.amountCents,
+  })
+  const minutes = Math.min(180, Math.max(1, found.expirationMinutes ?? defaultExpirationMinutes))
+  return {
+    // The id that it had, if its till sent no key of its own. It counts as one charge of this content: the next one gets
+    // another id.
+    id: providerKey(sale, (await countOrders(trx, sale)) + 1),
+    request_key: sale,
+    client: box.client,
+    caja_id: box.external_id,
+    sucursal_id: box.store_external_id,
+    terminal_id: content.terminalId,
+    mp_user_id: account.mpUserId,
+    external_reference: text,
+    mp_external_reference: content.reference,
+    reference_attempt: attemptOfReference(content.reference, text) ?? 1,
+    amount_cents: content.amountCents,
+    whole_amount: wholeCurrencyOf(site?.site_id) !== undefined,
+    description: found.description,
+    ticket_number: found.ticketNumber,
+    send_ticket_number: found.ticketNumber !== null,
+    print_ticket: found.printTicket,
+    payment_method: found.paymentMethod,
+    expiration_minutes: minutes,
+    creation: 'confirmed',
+    mp_order_id: found.evidence.mpOrderId,
+    status: 'created',
+    status_detail: null,
+    conflict: null,
+    cancel_requested_at: null,
+    sent_at: madeAt,
+    created_at: madeAt,
+    last_updated_at: now,
+    expires_at: new Date(madeAt.getTime() + minutes * 60_000),
+    checked_at: now,
+    next_check_at: now,
+    adopted_at: now,
+    sender: null,
+    sender_until: null,
+  }
 }
 
 /** The ERP's text of a reference: that of an earlier attempt, or else the reference itself. An encoded text cannot be decoded. */

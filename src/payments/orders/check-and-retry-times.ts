@@ -1,13 +1,6 @@
-import type { Database } from '../../db/database.ts'
 import { isFailedRefund, isOpen, isPendingRefund } from '../../domain/order-state.ts'
-import { createBatchingWriter } from '../../jobs/batching-writer.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
-import {
-  type NextCheck,
-  recordStatusChecks,
-  type StatusCheckNote,
-} from '../../repositories/orders/save-order-move.ts'
-import type { Log, PaymentDeps } from '../deps.ts'
+import type { NextCheck } from '../../repositories/orders/save-order-move.ts'
 
 /**
  * When the next status check of orders, cancels and refunds is due, when an order counts as forgotten, and how long the provider
@@ -29,11 +22,7 @@ export function isKeyRemembered(sentAt: Date, now: Date): boolean {
 }
 
 /** Whether the unanswered attempts are too old to arrive. */
-export function canNotArrive(
-  deps: Pick<PaymentDeps, 'now' | 'settings'>,
-  unansweredAt: Date | null,
-  at = deps.now(),
-): boolean {
+export function canNotArrive(deps: Clockwork, unansweredAt: Date | null, at = deps.now()): boolean {
   if (unansweredAt === null) return true
   return at.getTime() - unansweredAt.getTime() >= deps.settings.lateArrivalMs
 }
@@ -153,7 +142,8 @@ function nextRefundCheck(order: Planned, at: number, answered: boolean): Date | 
   return new Date(at + (answered ? waitMs : soonMs))
 }
 
-type Clockwork = Pick<PaymentDeps, 'now' | 'settings'>
+/** The clock, and how long an unanswered attempt may still arrive. */
+type Clockwork = { now: () => Date; settings: { lateArrivalMs: number } }
 
 /**
  * When to ask again about a creation, cancel or refund of unknown outcome: within seconds (the sweeper pauses for accounts with
@@ -219,75 +209,4 @@ export function earlierForWaiting(
 /** A simulated event takes a moment, and may move an order that has no more status checks. */
 export function nextAfterSimulation(now: Date): Date {
   return new Date(now.getTime() + secondMs)
-}
-
-/** Writes status checks without news, and when those orders are checked next. */
-export type StatusCheckNotes = {
-  /**
-   * Records a status check of an unchanged order. It is written a moment later; the caller neither waits for it nor fails with
-   * it. A check of an order that had just ended when it was known already is not written: see `isKnownEnd`.
-   */
-  note(order: OrderRow, check: Pick<StatusCheckNote, 'checkedAt' | 'next'>): void
-  /** Writes what is pending. Never fails. */
-  flush(): Promise<void>
-}
-
-const endFreshForMs = 30 * secondMs
-
-/**
- * Whether the provider has shown within the last 30 s that the order has ended. A till that reads the end once more finds nothing
- * that is worth a write, and no next check needs to be planned.
- */
-function isKnownEnd(
-  { status, next_check_at, checked_at, last_updated_at }: OrderRow,
-  { checkedAt, next }: Pick<StatusCheckNote, 'checkedAt' | 'next'>,
-): boolean {
-  if (isOpen(status) || next_check_at !== null || next.at !== null) return false
-  const knownAt = Math.max(last_updated_at.getTime(), checked_at?.getTime() ?? 0)
-  return checkedAt.getTime() - knownAt < endFreshForMs
-}
-
-/** Repeated reads share a statement. Much shorter than the time between two status checks of the sweeper. */
-const afterMs = 200
-const pendingAtMost = 500
-
-/**
- * A read does not wait for a write about an unchanged order. A crash loses the last moment of them, so those orders are checked a
- * little earlier.
- */
-export function createStatusCheckNotes(
-  { db }: Pick<Database, 'db'>,
-  startedAt: Date,
-  now: () => Date,
-  log: Log,
-): StatusCheckNotes {
-  let pending = new Map<string, StatusCheckNote>()
-
-  const write = async () => {
-    const notes = [...pending.values()]
-    pending = new Map()
-    await recordStatusChecks(db, notes, { now: now(), startedAt })
-    return undefined
-  }
-  const isEmpty = () => pending.size === 0
-  const writer = createBatchingWriter({ name: 'status checks', afterMs, isEmpty, write, log })
-
-  return {
-    note(order, check) {
-      if (isKnownEnd(order, check)) return
-      const { id, version, next_check_at: knownNext } = order
-      const before = pending.get(id)
-      const isSame = before?.version === version
-      pending.set(id, {
-        id,
-        version,
-        knownNext: isSame ? before.knownNext : knownNext,
-        times: isSame ? before.times + 1 : 1,
-        ...check,
-      })
-      if (pending.size >= pendingAtMost) void writer.flush()
-      else writer.later()
-    },
-    flush: writer.flush,
-  }
 }

@@ -15,11 +15,14 @@ import {
   type OrderRow,
 } from '../../repositories/orders/order-queries.ts'
 import { findPos, lockPos } from '../../repositories/stores/store-queries.ts'
+import { preferredLanguage } from '../../texts/language.ts'
+import { textIn } from '../../texts/texts.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { isOwnStore, within } from '../operations/request-context.ts'
-import { cancelForgotten } from '../terminals/choose-terminal.ts'
-import type { Sale } from './charge.ts'
+import { isOwnStore, within } from '../request-context.ts'
+import type { CashierAction } from './cashier-texts.ts'
+import { cancelForgotten } from './choose-terminal.ts'
 import { refreshOrder } from './read.ts'
+import type { Conflict, Sale } from './sale.ts'
 
 /** The scope of the idempotency keys of charges. */
 export const route = 'POST /orders'
@@ -32,26 +35,20 @@ const replayReadMs = 5_000
  * provider's panel since. Without an answer of the provider the stored state decides. An order with a requested cancel is
  * canceled first, and the request is then a new charge.
  */
-export async function findEarlierNow(deps: PaymentDeps, sale: Sale): Promise<OrderRow | undefined> {
+export async function findEarlierNow(
+  deps: PaymentDeps,
+  sale: Sale,
+): Promise<OrderRow | Conflict | undefined> {
   const { db } = deps.database
   await linkAdoptedOrder(deps, sale)
   const earlier = sale.guard ? await findEqual(deps, db, sale) : await findEarlier(deps, db, sale)
-  if (!earlier) return undefined
-  requireOwnStore(sale, earlier)
+  if (!earlier || 'kind' in earlier) return earlier
+  // Only the box was checked before. Who charges for another store learns nothing of this order.
+  if (!isOwnStore(sale.context, earlier.sucursal_id)) return earlier
   const check = within(deps, sale.context, replayReadMs)
   if (isGivenUp(earlier)) await cancelForgotten(deps, earlier, check)
   else if (earlier.creation === 'confirmed') await refreshOrder(deps, earlier, check)
   return findEarlier(deps, db, sale)
-}
-
-/**
- * Refuses an earlier order of another store than those of the person who charges: only its box was checked before.
- *
- * @throws NOT_FOUND
- */
-export function requireOwnStore({ context }: Sale, order: OrderRow): void {
-  if (isOwnStore(context, order.sucursal_id)) return
-  throw new AppError('NOT_FOUND', { message: 'There is no such box; check caja_id' })
 }
 
 /** The earlier order of an equal request; undefined when the request is a new charge. */
@@ -59,7 +56,7 @@ export async function findEarlier(
   deps: PaymentDeps,
   db: Db | Trx,
   sale: Sale,
-): Promise<OrderRow | undefined> {
+): Promise<OrderRow | Conflict | undefined> {
   const { client, key } = sale
   if (key !== undefined) {
     const link = await findIdempotencyKey(db, { client, route, key })
@@ -68,20 +65,33 @@ export async function findEarlier(
     // A refused creation has no order to return: the key is free for the next attempt.
     if (!order || order.creation === 'refused') return undefined
     if (link.fingerprint !== sale.fingerprint) {
-      throw new AppError('IDEMPOTENCY_CONFLICT', {
-        extra: moneyOutcome('chargeImpossible'),
-      })
+      return { kind: 'conflict', error: otherSale() }
     }
     return order
   }
   if (!sale.guard) return undefined
   const equal = await findEqual(deps, db, sale)
   if (equal && isCharged(equal)) {
-    throw new AppError('ORDER_ALREADY_PAID', {
-      extra: { ...moneyOutcome('salePaidBefore'), orderId: equal.id, status: equal.status },
-    })
+    return { kind: 'conflict', error: alreadyPaid(equal) }
   }
   return equal
+}
+
+/** The key belongs to a sale of other content. */
+export function otherSale(): AppError {
+  return new AppError('IDEMPOTENCY_CONFLICT', { extra: moneyOutcome('chargeImpossible') })
+}
+
+/** An equal sale is paid. */
+export function alreadyPaid({ id, status }: Pick<OrderRow, 'id' | 'status'>): AppError {
+  const action: CashierAction = 'give_receipt'
+  const cashier = (acceptLanguage: string | undefined) => ({
+    message: textIn(preferredLanguage(acceptLanguage), 'cashier.paid_before'),
+    action,
+  })
+  return new AppError('ORDER_ALREADY_PAID', {
+    extra: { ...moneyOutcome('salePaidBefore'), orderId: id, status, cashier },
+  })
 }
 
 /** Links an unknown key to the adopted order that it has probably made. */

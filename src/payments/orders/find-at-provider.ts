@@ -2,11 +2,11 @@ import type { OrderEvidence } from '../../domain/order.ts'
 import { isEncodedReference } from '../../domain/provider-names.ts'
 import { type FoundOrder, ProviderError } from '../../provider/provider.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
-import { withOrderAccess } from '../connection/oauth-tokens.ts'
+import { aboutOrder, withAccess } from '../connection/access.ts'
 import type { PaymentDeps } from '../deps.ts'
-import type { RequestContext } from '../operations/request-context.ts'
-import { moveOrder } from './state.ts'
-import { applyUnproven, type EvidenceSource, isAbout } from './state-from-provider.ts'
+import type { EvidenceSource, RequestContext } from '../request-context.ts'
+import { keepNextCheck, moveOrder } from './state.ts'
+import { isAbout } from './state-from-provider.ts'
 
 export type Found = {
   evidence: OrderEvidence | undefined
@@ -82,20 +82,16 @@ export async function searchOrder(
   context: RequestContext,
   hints: SearchHints = {},
 ): Promise<Found> {
-  const { orders: hits, unreadable } = await withOrderAccess(
-    deps,
-    order,
-    context,
-    (token, options) =>
-      deps.provider.orders.search(
-        token,
-        {
-          externalReference: order.mp_external_reference,
-          from: new Date(order.created_at.getTime() - 3600_000),
-          to: new Date(order.created_at.getTime() + 48 * 3600_000),
-        },
-        options,
-      ),
+  const { orders: hits, unreadable } = await withAccess(deps, order.client, ({ token }, options) =>
+    deps.provider.orders.search(
+      token,
+      {
+        externalReference: order.mp_external_reference,
+        from: new Date(order.created_at.getTime() - 3600_000),
+        to: new Date(order.created_at.getTime() + 48 * 3600_000),
+      },
+      options,
+    ),
   )
   const named: FoundOrder[] = []
   for (const hit of hits) {
@@ -122,8 +118,11 @@ async function readWhole(
   const isListed = hit.isOurs !== null || isEncodedReference(order.mp_external_reference)
   if (isListed || hit.evidence.amountCents !== order.amount_cents) return hit
   try {
-    return await withOrderAccess(deps, order, context, (token, options) =>
-      deps.provider.orders.find(token, hit.evidence.mpOrderId, options),
+    return await withAccess(
+      deps,
+      order.client,
+      ({ token }, options) => deps.provider.orders.find(token, hit.evidence.mpOrderId, options),
+      aboutOrder(order, context),
     )
   } catch (error) {
     // It cannot be read, so the short form is used.
@@ -144,11 +143,9 @@ export async function noteUnproven(
     deps.database.db,
     order,
     source,
-    (current) => ({
-      move: applyUnproven(current, mpOrderIds, deps.now()),
-      // The next status check keeps its time: nothing new makes an earlier one useful.
-      plan: ({ next_check_at }) => ({ at: next_check_at, whileWebhooksArrive: null }),
-    }),
+    { kind: 'equal_orders_found', mpOrderIds },
+    // Nothing new makes an earlier one useful.
+    { plan: keepNextCheck },
   )
   if (changed) {
     deps.log.warn(

@@ -11,15 +11,19 @@ import {
   type OrderRow,
   planCheck,
 } from '../../repositories/orders/order-queries.ts'
-import { type KnownConnection, withOrderAccess } from '../connection/oauth-tokens.ts'
+import { type Access, aboutOrder, type KnownConnection, withAccess } from '../connection/access.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { byService, type RequestContext, serviceContext } from '../operations/request-context.ts'
+import {
+  byService,
+  type EvidenceSource,
+  type RequestContext,
+  serviceContext,
+} from '../request-context.ts'
 import { adoptForClient } from './adopt-orders.ts'
 import { earlierForWaiting, hasUnsettledRefund, planCheckAt } from './check-and-retry-times.ts'
 import { noteUnproven, searchOrder } from './find-at-provider.ts'
 import { resolveCreation } from './send-charge.ts'
 import { confirmCreation, moveOrder, takeEvidence } from './state.ts'
-import type { EvidenceSource } from './state-from-provider.ts'
 
 export type ReadOrder = {
   order: OrderRow
@@ -179,14 +183,14 @@ async function readConfirmed(
   context: RequestContext,
   { known, notesLater }: Pick<RefreshOptions, 'known' | 'notesLater'>,
 ): Promise<ReadOrder> {
-  const get = (token: string, options: CallOptions) =>
+  const get = ({ token }: Access, options: CallOptions) =>
     deps.provider.orders.get(token, mpOrderId, {
       ...options,
       // The sweeper tries again later by itself.
       ...(context.source === 'sweeper' && { maxAttempts: 1 }),
     })
   try {
-    const evidence = await withOrderAccess(deps, order, context, get, known)
+    const evidence = await withAccess(deps, order.client, get, aboutOrder(order, context, known))
     const checkedAt = deps.now()
     const check = notesLater ? { checkedAt, notedLater: true as const } : { checkedAt }
     const applied = await takeEvidence(deps, order, () => evidence, context.source, { check })
@@ -245,11 +249,11 @@ async function planNext(
   checkedAt: Date | null,
   answered = true,
 ): Promise<OrderRow> {
-  const moved = await moveOrder(deps, deps.database.db, order, 'api', () => ({
-    move: undefined,
+  const nothing = () => undefined
+  const moved = await moveOrder(deps, deps.database.db, order, 'api', nothing, {
     check: { checkedAt },
     plan: (now) => planCheckAt(now, deps.now(), answered),
-  }))
+  })
   return moved.order
 }
 

@@ -14,16 +14,15 @@ import {
   type OrderRow,
   planCheck,
 } from '../../repositories/orders/order-queries.ts'
-import type { KnownConnection } from '../connection/oauth-tokens.ts'
+import type { Access, KnownConnection } from '../connection/access.ts'
 import type { PaymentDeps } from '../deps.ts'
-import type { RequestContext } from '../operations/request-context.ts'
 import {
-  endsIntent,
-  failureCodeOf,
+  type KeyedRow,
   type NewLease,
-  runOperation,
   type SendLease,
-} from '../operations/runner.ts'
+  takeSendLease,
+} from '../operations/send-lease.ts'
+import type { EvidenceSource, RequestContext } from '../request-context.ts'
 import {
   canNotArrive,
   isKeyRemembered,
@@ -31,16 +30,18 @@ import {
   nextUnknownCheck,
 } from './check-and-retry-times.ts'
 import { type Found, noteUnproven, searchOrder } from './find-at-provider.ts'
-import { confirmCreation, moveOrder } from './state.ts'
 import {
-  applyNotCreated,
-  applyUnknownCreation,
-  type EvidenceSource,
-} from './state-from-provider.ts'
+  type CallFailure,
+  endsOperation,
+  failureCodeOf,
+  type Performed,
+  perform,
+} from './perform.ts'
+import { confirmCreation, keepNextCheck, moveOrder } from './state.ts'
 
 export type CreationOutcome =
   | { kind: 'confirmed'; order: OrderRow }
-  | { kind: 'refused'; order: OrderRow; error: ProviderError | AppError }
+  | { kind: 'refused'; order: OrderRow; error: CallFailure }
   | { kind: 'unknown'; order: OrderRow; error: unknown }
 
 type ResolveOptions = {
@@ -63,26 +64,44 @@ export function resolveCreation(
   deps: PaymentDeps,
   order: OrderRow,
   context: RequestContext,
-  { newLease = null, connection, isCharge = false }: ResolveOptions = {},
+  options: ResolveOptions = {},
 ): Promise<CreationOutcome> {
-  return runOperation<OrderRow, OrderEvidence, CreationOutcome>(deps, context, {
-    table: 'orders',
-    id: order.id,
-    order,
-    row: order,
-    newLease,
-    connection,
-    read: () => findOrderOfAnyClient(deps.database.db, order.id),
-    async instead(known, lease) {
-      const ended = endedAs(known)
-      if (ended || maySend(deps, known, isCharge)) return ended
-      return search(deps, known, context, lease)
-    },
-    call: (known, token, options) => create(deps, known, token, options),
-    record: (known, evidence, lease) => record(deps, known, evidence, context, lease),
-    fail: (known, error, lease) => settleFailure(deps, known, error, context, lease),
-    leave: () => leaveToOther(deps, order),
-  })
+  return deps.once(`orders:${order.id}`, () => sendCreation(deps, order, context, options))
+}
+
+async function sendCreation(
+  deps: PaymentDeps,
+  order: OrderRow,
+  context: RequestContext,
+  { newLease = null, connection, isCharge = false }: ResolveOptions,
+): Promise<CreationOutcome> {
+  const row: KeyedRow = { table: 'orders', id: order.id, orderId: order.id }
+  for (let its = newLease; ; its = null) {
+    await using lease = await takeSendLease(deps, row, its, context)
+    if (!lease) return await leaveToOther(deps, order)
+    const known = lease.isNew ? order : await findOrderOfAnyClient(deps.database.db, order.id)
+    if (!known) return await leaveToOther(deps, order)
+    const ended = endedAs(known)
+    if (ended) return ended
+    if (!maySend(deps, known, isCharge)) return await search(deps, known, context, lease)
+    const through = { order: known, lease, context, connection }
+    const call = ({ token }: Access, options: CallOptions) =>
+      deps.provider.orders.create(token, known.id, providerOrder(known), options)
+    const sent = await perform(deps, { ...through, call })
+    switch (sent.kind) {
+      case 'answered':
+        return await record(deps, known, sent.answer, context, lease)
+      case 'failed': {
+        const earlier = isKeyUsed(sent.error) && (await replayEarlier(deps, through))
+        if (earlier) return await record(deps, known, earlier, context, lease)
+        return await recordFailure(deps, known, sent.error, context, lease)
+      }
+      case 'withheld':
+        continue
+      default:
+        return sent satisfies never
+    }
+  }
 }
 
 /** Another process is sending: the next status check shows the outcome. */
@@ -106,25 +125,6 @@ function maySend(deps: PaymentDeps, order: OrderRow, isCharge: boolean): boolean
   return isCharge || now < order.expires_at
 }
 
-async function create(
-  deps: PaymentDeps,
-  order: OrderRow,
-  token: string,
-  options: CallOptions,
-): Promise<OrderEvidence> {
-  const createAs = (externalReference: string) => {
-    const content = { ...providerOrder(order), externalReference }
-    return deps.provider.orders.create(token, order.id, content, options)
-  }
-  try {
-    return await createAs(order.mp_external_reference)
-  } catch (error) {
-    const earlier = isKeyUsed(error) ? await replayEarlier(order, createAs) : undefined
-    if (!earlier) throw error
-    return earlier
-  }
-}
-
 async function record(
   deps: PaymentDeps,
   order: OrderRow,
@@ -139,17 +139,17 @@ async function record(
   return keepUnknown(deps, order, context.source, lease)
 }
 
-async function settleFailure(
+async function recordFailure(
   deps: PaymentDeps,
   order: OrderRow,
-  error: ProviderError | AppError,
+  error: CallFailure,
   context: RequestContext,
   lease: SendLease,
 ): Promise<CreationOutcome> {
   // The key belongs to an order of other content, or no earlier attempt can still arrive: search.
   if (asksForSearch(deps, error, lease)) return search(deps, order, context, lease, error)
   const ended =
-    endsIntent(error, lease) && (await endUnmade(deps, order, context.source, lease, error))
+    endsOperation(error, lease) && (await endUnmade(deps, order, context.source, lease, error))
   return ended || keepUnknown(deps, order, context.source, lease, error)
 }
 
@@ -165,16 +165,20 @@ const earlierAtMost = 3
  * the order was adopted and has its reference, and the till repeats the charge under its key. A used key never makes a new order.
  */
 async function replayEarlier(
-  order: OrderRow,
-  createAs: (reference: string) => Promise<OrderEvidence>,
+  deps: PaymentDeps,
+  through: Omit<Performed<OrderEvidence>, 'call'>,
 ): Promise<OrderEvidence | undefined> {
+  const { order } = through
   const last = order.reference_attempt - 1
   for (let attempt = last; attempt >= 1 && attempt > last - earlierAtMost; attempt -= 1) {
-    try {
-      return await createAs(encodeReference(order.external_reference, attempt))
-    } catch (error) {
-      if (!isKeyUsed(error)) return undefined
-    }
+    const externalReference = encodeReference(order.external_reference, attempt)
+    const content = { ...providerOrder(order), externalReference }
+    const sent = await perform(deps, {
+      ...through,
+      call: ({ token }, options) => deps.provider.orders.create(token, order.id, content, options),
+    })
+    if (sent.kind === 'answered') return sent.answer
+    if (sent.kind === 'withheld' || !isKeyUsed(sent.error)) return undefined
   }
   return undefined
 }
@@ -182,7 +186,7 @@ async function replayEarlier(
 /** Whether a search follows a refusal: the key is used, or only old attempts leave the outcome unknown. */
 function asksForSearch(
   deps: PaymentDeps,
-  error: ProviderError | AppError,
+  error: CallFailure,
   { unansweredAt }: SendLease,
 ): error is ProviderError {
   if (!(error instanceof ProviderError)) return false
@@ -208,7 +212,7 @@ async function search(
   const begunAt = deps.now()
   let found: Found
   try {
-    found = await searchOrder(deps, order, context, { isKeyTaken, doubtfulAt: lease.doubtfulAt() })
+    found = await searchOrder(deps, order, context, { isKeyTaken, doubtfulAt: lease.doubtfulAt })
   } catch (error) {
     if (!(error instanceof ProviderError || error instanceof AppError)) throw error
     const unknown = await keepUnknown(deps, order, source, lease, error)
@@ -219,7 +223,7 @@ async function search(
     const noted = await noteUnproven(deps, order, found.unproven, source)
     return keepUnknown(deps, noted, source, lease, refusal)
   }
-  const isUnmade = found.isAbsent && !isKeyTaken && canNotArrive(deps, lease.doubtfulAt(), begunAt)
+  const isUnmade = found.isAbsent && !isKeyTaken && canNotArrive(deps, lease.doubtfulAt, begunAt)
   const proof = refusal ?? new AppError('PROVIDER_ERROR', { message: neverMade })
   const ended =
     isUnmade &&
@@ -235,15 +239,19 @@ async function endUnmade(
   order: OrderRow,
   source: EvidenceSource,
   lease: SendLease,
-  error: ProviderError | AppError,
+  error: CallFailure,
   code = failureCodeOf(error),
 ): Promise<CreationOutcome | undefined> {
   const { sender } = lease
-  const proof = { code, unansweredAt: lease.doubtfulAt() }
-  const { order: after } = await moveOrder(deps, deps.database.db, order, source, (current) => ({
-    move: current.sender === sender ? applyNotCreated(current, deps.now(), proof) : undefined,
-    along: { onlyOf: sender, frees: sender },
-  }))
+  const notCreated = { kind: 'not_created' as const, code, unansweredAt: lease.doubtfulAt }
+  const { order: after } = await moveOrder(
+    deps,
+    deps.database.db,
+    order,
+    source,
+    (current) => (current.sender === sender ? notCreated : undefined),
+    { along: () => ({ onlyOf: sender, frees: sender }) },
+  )
   lease.wrote(after)
   if (after.creation === 'refused') return { kind: 'refused', order: after, error }
   return endedAs(after)
@@ -269,19 +277,24 @@ async function keepUnknown(
   order: OrderRow,
   source: EvidenceSource,
   lease: SendLease,
-  error?: ProviderError | AppError,
+  error?: CallFailure,
 ): Promise<Extract<CreationOutcome, { kind: 'unknown' }>> {
-  const { order: unknown } = await moveOrder(deps, deps.database.db, order, source, (current) => {
-    const move = applyUnknownCreation(current, deps.now())
-    if (isFinal(current.status)) return { move }
-    const answered = error === undefined || isAnswered(error)
-    const doubtfulAt = lease.doubtfulAt()
-    return {
-      move,
+  const answered = error === undefined || isAnswered(error)
+  const { doubtfulAt } = lease
+  const { order: unknown } = await moveOrder(
+    deps,
+    deps.database.db,
+    order,
+    source,
+    { kind: 'creation_unknown' },
+    {
       check: { checkedAt: null },
-      plan: (order) => nextCreationCheck(deps, order, { answered, doubtfulAt }),
-    }
-  })
+      plan: (known) =>
+        isFinal(known.status)
+          ? keepNextCheck(known)
+          : nextCreationCheck(deps, known, { answered, doubtfulAt }),
+    },
+  )
   return { kind: 'unknown', order: unknown, error }
 }
 
@@ -289,7 +302,11 @@ async function keepUnknown(
  * 504: the provider may have the order. The till reads this order, or repeats the same request. A repeat is safe unless it has
  * neither a key nor the guard against duplicates (`repeatable`).
  */
-export function unknownCreation(order: OrderRow, cause: unknown, repeatable = true): AppError {
+export function unknownCreation(
+  order: Pick<OrderRow, 'id' | 'status'>,
+  cause: unknown,
+  repeatable = true,
+): AppError {
   const advice = repeatable
     ? 'ask for it by its order_id or repeat the same request'
     : 'ask for it by its order_id and do not charge again'

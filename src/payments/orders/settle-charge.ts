@@ -1,15 +1,15 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { type Decision, decisionOf, isOpen } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
-import {
-  type OrderRow,
-  type SettledOutcome,
-  saveSettledOutcome,
-} from '../../repositories/orders/order-queries.ts'
+import { lockOrder, type OrderRow } from '../../repositories/orders/order-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { PaymentDeps } from '../deps.ts'
-import type { RequestContext } from '../operations/request-context.ts'
+import type { RequestContext } from '../request-context.ts'
 import { type ReadOrder, refreshOrder, requireOrder } from './read.ts'
+import { keepNextCheck, moveOrder } from './state.ts'
+
+/** A person's decision on an order in doubt. */
+type SettledOutcome = { as: 'paid' | 'not_paid'; reason: string }
 
 /**
  * Makes a status check of an order now, for a person who does not want to wait for the next one.
@@ -51,7 +51,7 @@ export async function settleCharge(
   deps: PaymentDeps,
   client: ClientName,
   id: string,
-  { replaces, ...said }: Pick<SettledOutcome, 'as' | 'reason'> & Replacing,
+  { replaces, ...said }: SettledOutcome & Replacing,
   context: RequestContext,
 ): Promise<OrderRow> {
   const entry = { ...entryOf(client, id, context, 'order.settled'), metadata: said }
@@ -66,8 +66,10 @@ export async function settleCharge(
     const isMade = order.creation === 'confirmed'
     const givesUp = !isMade || (order.status === 'action_required' && said.as === 'not_paid')
     const settled = await deps.database.transaction(async (trx) => {
-      const row = await saveSettledOutcome(trx, order, { ...said, at }, givesUp)
-      if (!row) return undefined
+      const locked = await lockOrder(trx, order.id)
+      if (locked.version !== order.version) return undefined
+      const event = { kind: 'charge_settled' as const, ...said, givesUp }
+      const moved = await moveOrder(deps, trx, locked, 'api', event, { plan: keepNextCheck })
       const metadata = {
         as: said.as,
         reason: said.reason,
@@ -75,7 +77,7 @@ export async function settleCharge(
         ...(earlier && { replaces: { as: earlier.as, at: earlier.at.toISOString() } }),
       }
       await recordSuccess(deps, trx, { ...entry, resourceId: order.id, metadata })
-      return row
+      return moved.order
     })
     if (settled) return settled
     // Another person has decided since, or the order has moved, so the decision may be about another state.

@@ -2,7 +2,6 @@ import type { Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import type { ProviderRefund } from '../../domain/order.ts'
-import { wasReceived } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import {
   keepRefundDecision,
@@ -13,10 +12,10 @@ import {
 import { lockOrder, type OrderRow } from '../../repositories/orders/order-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { PaymentDeps } from '../deps.ts'
-import type { RequestContext } from '../operations/request-context.ts'
+import type { RequestContext } from '../request-context.ts'
 import { matchRefund, possibleRefunds } from './match-refund.ts'
 import { refreshOrder, requireOrder } from './read.ts'
-import { settleRefundByReading } from './send-refund.ts'
+import { settleRefundByReading } from './record-refund.ts'
 import { type Replacing, requireNamed } from './settle-charge.ts'
 import { moveOrder } from './state.ts'
 
@@ -127,23 +126,18 @@ async function decide(
   const at = deps.now()
   const decision = { as, at, reason, possible, mpRefundId, amountCents }
   await keepRefundDecision(trx, operation, decision)
-  const moved = await moveOrder(deps, trx, order, 'api', (current) => ({
-    move: {
-      after: {
-        ...refundsAfter(current, operation, isMade, mpRefundId, amountCents),
-        refund_settled: true,
-        refund_contradicted: null,
-        version: current.version + 1,
-        last_updated_at: at,
-      },
-      note: `a person says that the refund was ${isMade ? 'made' : 'not made'}`,
-    },
+  const event = (current: OrderRow) => ({
+    kind: 'refund_settled' as const,
+    isMade,
+    ...changeOfList(current, operation, isMade, mpRefundId, amountCents),
+  })
+  const moved = await moveOrder(deps, trx, order, 'api', event, {
     // An unanswered call may still arrive until then.
     plan: () => ({
       at: new Date(at.getTime() + deps.settings.lateArrivalMs),
       whileWebhooksArrive: null,
     }),
-  }))
+  })
   return { order: moved.order, mpRefundId, amountCents }
 }
 
@@ -187,40 +181,22 @@ function chosenOf(
   })
 }
 
-/** The order's refunds, with one added that the provider does not list, or without one that was added earlier. */
-function refundsAfter(
+/** The refund that was made and that the provider does not list, or one that was added so earlier. */
+function changeOfList(
   order: OrderRow,
   operation: OrderOperationRow,
   isMade: boolean,
   mpRefundId: string | null,
   amountCents: number,
-): OrderRow {
+): { added?: ProviderRefund; removed?: ProviderRefund } {
   const listed = order.refunds.find(({ id }) => id === mpRefundId)
-  const isAdded = operation.settled_as === 'refunded' && listed !== undefined
   if (isMade && mpRefundId !== null && !listed) {
-    const refund = {
-      id: mpRefundId,
-      transactionId: null,
-      referenceId: null,
-      amountCents,
-      status: 'processed',
-    }
-    return withRefunded(order, [...order.refunds, refund], order.refunded_cents + amountCents)
+    const none = { transactionId: null, referenceId: null }
+    return { added: { id: mpRefundId, ...none, amountCents, status: 'processed' } }
   }
-  if (!isMade && isAdded && order.refund_contradicted !== null) {
-    const rest = order.refunds.filter(({ id }) => id !== mpRefundId)
-    return withRefunded(order, rest, Math.max(0, order.refunded_cents - amountCents))
-  }
-  return order
-}
-
-function withRefunded(order: OrderRow, refunds: ProviderRefund[], cents: number): OrderRow {
-  const paidCents = order.paid_cents || order.amount_cents
-  const refunded_cents = Math.min(cents, paidCents)
-  const next = { ...order, refunds, refunded_cents }
-  if (!wasReceived(order.status)) return next
-  const given = refunded_cents >= paidCents ? 'refunded' : 'partially_refunded'
-  return { ...next, status: refunded_cents === 0 ? 'processed' : given }
+  const isAdded = operation.settled_as === 'refunded' && listed !== undefined
+  if (isMade || !isAdded || order.refund_contradicted === null) return {}
+  return { removed: { ...listed, amountCents } }
 }
 
 function nothingToDecide(): AppError {

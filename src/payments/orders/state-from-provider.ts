@@ -14,9 +14,6 @@ import {
 } from '../../domain/order-state.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 
-/** Where evidence came from; kept in the order's history. */
-export type EvidenceSource = 'api' | 'webhook' | 'sweeper' | 'search'
-
 /** A move of an order: its row afterwards, without the time of the next status check, and the note in its history. */
 export type Move = { after: OrderRow; note: string | null }
 
@@ -28,7 +25,7 @@ export type Applied = {
 }
 
 /**
- * The only rule by which an order's state moves: the order after this evidence. Evidence about another order is flagged. Evidence that
+ * The order after an answer of the provider. Evidence about another order is flagged. Evidence that
  * would move the state back, or whose state is unknown here, does not move it. Money that shows up after an order was closed is recorded
  * and flagged.
  *
@@ -42,15 +39,7 @@ export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Dat
   if (order.creation === 'refused') return reopen(order, evidence, now)
 
   const isNew = order.creation !== 'confirmed'
-  const confirmation = {
-    conflict: null,
-    currency: order.currency ?? evidence.currency ?? null,
-    ...(isNew && {
-      creation: 'confirmed' as const,
-      mp_order_id: evidence.mpOrderId,
-      unanswered_at: null,
-    }),
-  }
+  const confirmation = confirmationBy(order, evidence)
   const contradiction = findContradiction(order, evidence)
   if (contradiction !== undefined) {
     return flag(order, { ...confirmation, conflict: contradiction }, now)
@@ -71,7 +60,7 @@ export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Dat
   if (stale || (status !== order.status && !moves && !paidLate)) {
     if (!isNew) return { move: undefined, shown }
     const note = `provider says ${evidence.providerStatus}`
-    return { move: change(order, confirmation, now, note), shown }
+    return { move: changed(order, confirmation, now, note), shown }
   }
 
   const wasGivenUp =
@@ -108,7 +97,21 @@ export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Dat
   const isFurther = surplus === 'open' && order.surplus !== 'open'
   const lateNote = isLate && !order.paid_after_close ? 'paid after close' : null
   const note = lateNote ?? (isFurther ? furtherPaymentNote : refunds.note)
-  return { move: change(order, fields, now, note), shown }
+  return { move: changed(order, fields, now, note), shown }
+}
+
+/** What any answer about the order brings: the first one confirms its creation. */
+function confirmationBy(order: OrderRow, evidence: OrderEvidence) {
+  return {
+    conflict: null,
+    currency: order.currency ?? evidence.currency ?? null,
+    ...(order.creation !== 'confirmed' && {
+      creation: 'confirmed' as const,
+      mp_order_id: evidence.mpOrderId,
+      unanswered_at: null,
+      expires_at: expiryOf(order),
+    }),
+  }
 }
 
 /** A state that is unknown here moves nothing: an open order stays open and a person may decide, a paid order stays paid. */
@@ -123,7 +126,15 @@ function keepWord(
   const shown = isOpen(order.status) && isNew && { status_detail: word, unknown_status: word }
   const fields = { ...confirmation, ...(shown || {}) }
   if (Object.keys(fields).length === 0) return { move: undefined, shown: null }
-  return { move: change(order, fields, now, `provider says ${word}`), shown: null }
+  return { move: changed(order, fields, now, `provider says ${word}`), shown: null }
+}
+
+/** The provider counts an order's time from when it has it, so one that it got late is not over yet. */
+function expiryOf(order: OrderRow): Date {
+  const { unanswered_at: sentAt, expires_at: known, expiration_minutes: minutes } = order
+  if (sentAt === null || order.cancel_requested_at !== null) return known
+  const expiresAt = new Date(sentAt.getTime() + minutes * 60_000)
+  return expiresAt.getTime() - known.getTime() < 60_000 ? known : expiresAt
 }
 
 /** Marks the order for a person to check. */
@@ -135,7 +146,7 @@ function flag(
   if (order.conflict === fields.conflict && fields.creation === undefined) {
     return { move: undefined, shown: null }
   }
-  return { move: change(order, fields, now, fields.conflict), shown: null }
+  return { move: changed(order, fields, now, fields.conflict), shown: null }
 }
 
 /** In the history of an order of which the provider shows a further payment. */
@@ -174,7 +185,7 @@ function reopen(order: OrderRow, evidence: OrderEvidence, now: Date): Applied {
     refunded_cents: evidence.refundedCents,
   }
   const note = 'the provider has the order that counted as refused'
-  return { move: change(order, fields, now, note), shown: evidence.status }
+  return { move: changed(order, fields, now, note), shown: evidence.status }
 }
 
 /**
@@ -241,7 +252,7 @@ export function applyNotCreated(
     // The equal order is another's, now that this one is known never to have been made.
     ...(order.conflict?.startsWith(unprovenText) && { conflict: null }),
   }
-  return change(order, fields, now, code)
+  return changed(order, fields, now, code)
 }
 
 const unprovenText = 'not proven to be this order'
@@ -259,16 +270,22 @@ export function applyUnproven(
   const shown = mpOrderIds.slice(0, 3).join(', ')
   const conflict = `${unprovenText} (${order.id}): ${shown} at the provider`
   if (order.conflict === conflict) return undefined
-  return change(order, { conflict }, now, conflict)
+  return changed(order, { conflict }, now, conflict)
 }
 
 /** Keeps the order open with an unknown outcome; the sweeper goes on from here. */
 export function applyUnknownCreation(order: OrderRow, now: Date): Move | undefined {
   if (order.creation !== 'intent') return undefined
-  return change(order, { creation: 'unknown' }, now, 'outcome unknown')
+  return changed(order, { creation: 'unknown' }, now, 'outcome unknown')
 }
 
-function change(order: OrderRow, fields: Partial<OrderRow>, now: Date, note: string | null): Move {
+/** The order with these fields changed, as a move of it. */
+export function changed(
+  order: OrderRow,
+  fields: Partial<OrderRow>,
+  now: Date,
+  note: string | null,
+): Move {
   return {
     after: { ...order, ...fields, version: order.version + 1, last_updated_at: now },
     note,

@@ -2,12 +2,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import type { OrderEvidence, OrderStatus, ProviderRefund } from '../../domain/order.ts'
-import {
-  isFailedRefund,
-  isOpen,
-  isPendingRefund,
-  isResultUnknown,
-} from '../../domain/order-state.ts'
+import { isFailedRefund, isOpen, isPendingRefund } from '../../domain/order-state.ts'
 import { relinkIdempotencyKeys } from '../../repositories/orders/idempotency-keys.ts'
 import {
   finishRefund,
@@ -34,28 +29,26 @@ import {
   signSuccess,
 } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { actorOfEnd, type RequestContext, serviceActor } from '../operations/request-context.ts'
-import { planCheckAt } from './check-and-retry-times.ts'
-import { type Contradiction, contradictionOf } from './match-refund.ts'
-import { notifyOrderChanged } from './order-changes.ts'
+import { notifyOrderChanged } from '../process/order-changes.ts'
 import {
-  type Applied,
-  applyEvidence,
-  applyNotCreated,
+  actorOfEnd,
   type EvidenceSource,
-  isAbout,
-  type Move,
-} from './state-from-provider.ts'
+  type RequestContext,
+  serviceActor,
+} from '../request-context.ts'
+import { planCheckAt } from './check-and-retry-times.ts'
+import { decide, type OrderEvent } from './decide.ts'
+import { eventsOfMove } from './events-of-move.ts'
+import { contradictionOf } from './match-refund.ts'
+import { isAbout } from './state-from-provider.ts'
 
 type Taking = {
   /** What is written along with the move that the evidence causes. */
-  along?: (after: OrderRow, before: OrderRow) => Along | undefined
-  /** The order's row. */
-  prepare?: (order: OrderRow) => OrderRow
+  along?: MoveOptions['along']
   /** The provider's id of the refund whose operation ends with it. */
   endsRefund?: string | null
   /** The evidence comes from a status check. */
-  check?: NextState['check']
+  check?: MoveOptions['check']
 }
 
 /**
@@ -66,50 +59,29 @@ export async function takeEvidence(
   known: OrderRow,
   evidenceFor: (order: OrderRow) => OrderEvidence,
   source: EvidenceSource,
-  { along, prepare = (order) => order, endsRefund, check }: Taking = {},
+  { along, endsRefund, check }: Taking = {},
 ): Promise<Moved> {
-  const decideIn = (db: Db | Trx) => async (order: OrderRow) => {
+  const eventIn = (db: Db | Trx) => async (order: OrderRow) => {
     const evidence = evidenceFor(order)
     // A person may have decided on a refund since `known` was read.
     const decided = order.refund_settled ? await listOperations(db, [order.id]) : []
-    const now = deps.now()
-    const judged = applyEvidence(prepare(order), evidence, now)
-    const applied = order.refund_settled
-      ? withContradiction(order, judged, contradictionOf(order, evidence, decided, endsRefund), now)
-      : judged
-    return {
-      ...applied,
-      along: applied.move && along?.(applied.move.after, order),
-      check,
-    }
+    const contradiction = order.refund_settled
+      ? (contradictionOf(order, evidence, decided, endsRefund)?.why ?? null)
+      : order.refund_contradicted
+    return { kind: 'provider_answered' as const, evidence, contradiction }
   }
   const { refunds } = evidenceFor(known)
   const ended = endedRefunds(known, refunds).filter(({ id }) => id !== endsRefund)
   const { db } = deps.database
-  if (ended.length === 0) return moveOrder(deps, db, known, source, decideIn(db))
+  const options = { along, check }
+  if (ended.length === 0) return moveOrder(deps, db, known, source, eventIn(db), options)
   return deps.database.transaction(async (trx) => {
     const locked = await lockOrder(trx, known.id)
-    const moved = await moveOrder(deps, trx, locked, source, decideIn(trx))
+    const moved = await moveOrder(deps, trx, locked, source, eventIn(trx), options)
     if (!moved.changed) return moved
     await endRefunds(deps, trx, moved.order, endedRefunds(locked, moved.order.refunds))
     return moved
   })
-}
-
-/** Stores with the order whether the evidence contradicts a person's decision on a refund. */
-function withContradiction(
-  order: OrderRow,
-  applied: Applied,
-  contradiction: Contradiction | undefined,
-  now: Date,
-): Applied {
-  const refund_contradicted = contradiction?.why ?? null
-  if (refund_contradicted === order.refund_contradicted) return applied
-  const { after, note } = applied.move ?? {
-    after: { ...order, version: order.version + 1, last_updated_at: now },
-    note: refund_contradicted,
-  }
-  return { ...applied, move: { after: { ...after, refund_contradicted }, note } }
 }
 
 /** Refunds that have ended now, and were pending or unknown before. */
@@ -162,11 +134,9 @@ export function refundEntry(
   }
 }
 
-/** The next state of an order, decided from its row and from what is stored with it. */
-type NextState = {
-  move: Move | undefined
-  shown?: OrderStatus | null
-  along?: Along | undefined
+type MoveOptions = {
+  /** What is written in the statement of the move. */
+  along?: ((after: OrderRow, before: OrderRow) => Along | undefined) | undefined
   /**
    * When the provider answered a status check; null when it did not. With `notedLater` a check that found nothing new is written
    * later, so the caller does not learn that the order has moved meanwhile.
@@ -179,26 +149,40 @@ type NextState = {
 type Moved = {
   order: OrderRow
   changed: boolean
-  /** As the decision returned it. */
+  /** The state that the provider has just shown. */
   shown: OrderStatus | null
   /** The cancel or refund that ends with the move was open before. */
   hasEnded: boolean
 }
 
+/** The next status check keeps its time. */
+export function keepNextCheck({ next_check_at }: OrderRow): NextCheck {
+  return { at: next_check_at, whileWebhooksArrive: null }
+}
+
+/** An event, or what it is for the order as it is then: undefined for none. */
+type EventFor =
+  | OrderEvent
+  | ((order: OrderRow) => OrderEvent | undefined | Promise<OrderEvent | undefined>)
+
 /**
- * The only function that moves an order. One statement writes the state, the history, the next status check and what is written along.
- * Nothing is locked before: when the row has changed meanwhile, `decide` is called again with the new row, so it must have no effects.
- * Requests that wait for the order are woken after the commit.
+ * The only function that moves an order. `decide` says how the order is after the event. One statement writes the state, the history,
+ * the next status check and what is written along. Nothing is locked before: when the row has changed meanwhile, it is decided again
+ * with the new row. Requests that wait for the order are woken after the commit.
  */
 export async function moveOrder(
   deps: Pick<PaymentDeps, 'database' | 'now' | 'recordMove' | 'startedAt' | 'statusChecks'>,
   db: Db | Trx,
   known: OrderRow,
   source: EvidenceSource,
-  decide: (order: OrderRow) => NextState | Promise<NextState>,
+  eventFor: EventFor,
+  { along: alongWith, check, plan }: MoveOptions = {},
 ): Promise<Moved> {
   for (let order = known; ; ) {
-    const { move, shown = null, along, check, plan } = await decide(order)
+    const event = typeof eventFor === 'function' ? await eventFor(order) : eventFor
+    const decided = event ? decide(order, event, deps.now()) : undefined
+    const { move, shown = null } = decided ?? {}
+    const along = move && alongWith?.(move.after, order)
     const after = move?.after ?? order
     const next = plan?.(after) ?? planCheckAt(after, deps.now())
     if (!move && check && 'notedLater' in check) {
@@ -214,7 +198,16 @@ export async function moveOrder(
     }
     if (move) {
       const before = order
-      const written = await writeOrderMove(db, { before, ...move, source, next, report, ...along })
+      const events = await eventsOfMove(db, before, move.after, along?.ends)
+      const written = await writeOrderMove(db, {
+        before,
+        ...move,
+        source,
+        next,
+        report,
+        events,
+        ...along,
+      })
       if (written) {
         notifyOrderChanged(deps.database, written.order)
         deps.recordMove(before, written.order)
@@ -259,7 +252,6 @@ export async function confirmCreation(
   }
   try {
     const { order: after } = await takeEvidence(deps, order, () => evidence, source, {
-      prepare: extendExpiry,
       along: (after, before) => ({
         frees,
         ...(before.creation !== 'confirmed' &&
@@ -307,24 +299,13 @@ async function leaveToOtherRow(
   otherRow: OrderRow,
   source: EvidenceSource,
 ): Promise<OrderRow> {
-  const known = { code: 'stands in another order', unansweredAt: null }
+  const code = 'stands in another order'
+  const notCreated = { kind: 'not_created' as const, code, unansweredAt: null }
   return deps.database.transaction(async (trx) => {
     const locked = await lockOrder(trx, order.id)
     if (otherRow.client !== order.client) return locked
-    await moveOrder(deps, trx, locked, source, (current) => ({
-      move: applyNotCreated(current, deps.now(), known),
-    }))
+    await moveOrder(deps, trx, locked, source, notCreated)
     await relinkIdempotencyKeys(trx, { from: order.id, to: otherRow.id })
     return otherRow
   })
-}
-
-/** The provider counts an order's time from when it has it, so one that it got late is not over yet. */
-function extendExpiry(order: OrderRow): OrderRow {
-  const { creation, unanswered_at: sentAt, cancel_requested_at: cancelRequestedAt } = order
-  const isNew = isResultUnknown(creation)
-  if (!isNew || sentAt === null || cancelRequestedAt !== null) return order
-  const expiresAt = new Date(sentAt.getTime() + order.expiration_minutes * 60_000)
-  if (expiresAt.getTime() - order.expires_at.getTime() < 60_000) return order
-  return { ...order, expires_at: expiresAt }
 }

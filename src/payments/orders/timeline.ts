@@ -3,7 +3,10 @@ import type { OrderStatus } from '../../domain/order.ts'
 import { isOpen } from '../../domain/order-state.ts'
 import type { Who } from '../../domain/who.ts'
 import { listActivityOfOrder } from '../../repositories/audit/activity-queries.ts'
-import { listOperations } from '../../repositories/orders/order-operations.ts'
+import {
+  listOperations,
+  type OrderOperationRow,
+} from '../../repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { listOrderCalls, listOrderEvents } from '../../repositories/orders/timeline-queries.ts'
 import { listWebhooksOfOrder } from '../../repositories/webhooks/webhook-log.ts'
@@ -119,22 +122,7 @@ export async function readTimeline(
       detail: event.status_detail,
       note: event.note,
     })),
-    ...operations.flatMap((operation) => {
-      const entry = { ...blank, kind: operation.kind, amountCents: operation.amount_cents }
-      const asked = { ...entry, at: operation.created_at, detail: 'asked' }
-      if (!operation.finished_at) {
-        return [{ ...asked, detail: operation.state === 'unknown' ? 'unknown' : 'asked' }]
-      }
-      const settled = {
-        ...entry,
-        at: operation.finished_at,
-        detail: operation.state,
-        note: operation.provider_code,
-        count: operation.attempts,
-        durationMs: operation.finished_at.getTime() - operation.created_at.getTime(),
-      }
-      return [asked, settled]
-    }),
+    ...operations.flatMap(entriesOfOperation),
     ...actions.map((action) => ({
       ...blank,
       at: action.created_at,
@@ -164,6 +152,24 @@ export async function readTimeline(
     (a, b) => a.at.getTime() - b.at.getTime() || Number(isRequest(b)) - Number(isRequest(a)),
   )
   return { order, entries: sorted, isComplete: !hasOlder }
+}
+
+/** A cancel or refund, when it was requested and when it ended. */
+function entriesOfOperation(operation: OrderOperationRow): TimelineEntry[] {
+  const entry = { ...blank, kind: operation.kind, amountCents: operation.amount_cents }
+  const asked = { ...entry, at: operation.created_at, detail: 'asked' }
+  if (!operation.finished_at) {
+    return [{ ...asked, detail: operation.state === 'unknown' ? 'unknown' : 'asked' }]
+  }
+  const ended = {
+    ...entry,
+    at: operation.finished_at,
+    detail: operation.state,
+    note: operation.provider_code,
+    count: operation.attempts,
+    durationMs: operation.finished_at.getTime() - operation.created_at.getTime(),
+  }
+  return [asked, ended]
 }
 
 const isRequest = ({ kind }: TimelineEntry) => kind === 'request'

@@ -12,7 +12,7 @@ import {
   listPeople,
   type PersonRow,
   updatePerson,
-  useInvitation,
+  usePersonInvitation,
 } from '../../repositories/people/people-queries.ts'
 import {
   deletePersonSessions,
@@ -231,7 +231,7 @@ export async function acceptInvitation(
   const passwordHash = await deps.passwords.hash(password)
   return deps.database.transaction(async (trx) => {
     const now = deps.now()
-    const row = await useInvitation(trx, { hash, passwordHash, now })
+    const row = await usePersonInvitation(trx, { hash, passwordHash, now })
     const begun = row && (await beginSession(deps, trx, row, from))
     if (!row || !begun) throw new AppError('INVITATION_INVALID')
     await recordSuccess(deps, trx, {

@@ -57,9 +57,9 @@ export async function signInPerson(
 }
 
 /** What a try is counted under, whether or not the name exists. A sign-in ends the count of its place. */
-export type Counted = { subject: string; most: number; isPlace?: true }
+export type CountedTry = { subject: string; most: number; isPlace?: true }
 
-function countedFor(name: string, { device, group }: From): Counted[] {
+function countedFor(name: string, { device, group }: From): CountedTry[] {
   const hash = hashSecret(nameKey(name))
   if (device !== undefined) return [place(`device ${device} ${hash}`)]
   return [
@@ -70,12 +70,12 @@ function countedFor(name: string, { device, group }: From): Counted[] {
   ]
 }
 
-function place(subject: string): Counted {
+function place(subject: string): CountedTry {
   return { subject, most: triesOfPlace, isPlace: true }
 }
 
 /** What wrong passwords of an open session are counted under. */
-export function countedForSession(sessionId: string): Counted {
+export function countedForSession(sessionId: string): CountedTry {
   return place(`session ${sessionId}`)
 }
 

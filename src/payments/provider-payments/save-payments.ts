@@ -28,7 +28,7 @@ import type { Shop } from '../connection/account-calls.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { clockMarginMs } from '../orders/find-at-provider.ts'
 import { updateNetAmounts } from '../settlements/update-net-amounts.ts'
-import { separateFurtherPayments } from '../unclaimed-payments/further-payments.ts'
+import { separateFurtherPayments } from './further-payments.ts'
 
 /** Clocks differ, and an adopted order may have a later creation time here. */
 export const orderAfterMs = 3_600_000

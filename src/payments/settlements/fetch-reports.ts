@@ -3,7 +3,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import { type Backoff, backoffMs } from '../../domain/backoff.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
-import { ProviderError } from '../../provider/provider.ts'
+import { type CallOptions, ProviderError } from '../../provider/provider.ts'
 import {
   findFetch,
   listDueFetches,
@@ -12,9 +12,9 @@ import {
   type SettlementFetchRow,
 } from '../../repositories/settlements/settlement-fetches.ts'
 import { recordFailure, recordSuccess } from '../audit/activity.ts'
-import { withAccess } from '../connection/oauth-tokens.ts'
+import { withAccess } from '../connection/access.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { serviceActor } from '../operations/request-context.ts'
+import { serviceActor } from '../request-context.ts'
 import { importReportStream } from './import-report.ts'
 import { missingColumns, ReportError, type ReportKind } from './parse-report.ts'
 import { offsetOfZone, reportZone } from './report-amounts.ts'
@@ -111,90 +111,116 @@ async function move(db: Db | Trx, job: Job, set: Parameters<typeof moveFetch>[2]
   job.fetch = moved
 }
 
+/** What a step of a fetch needs of the provider. */
+type Step = {
+  token: string
+  options: () => CallOptions
+  /** Requests the report of these days; an end of the fetch when the provider answers that it makes none. */
+  order: () => Promise<string>
+}
+
 async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<void> {
-  const { db } = deps.database
-  const { fetch } = job
-  const { report, client } = fetch
-  const options = () => ({ signal, untilMs: deps.stopwatch() + callWithinMs, maxAttempts: 1 })
+  const { report, client, from_day, to_day } = job.fetch
+  const { reports } = deps.provider
   await withAccess(deps, client, async ({ token }) => {
-    const { reports } = deps.provider
-    const config = await reports.config(token, report, options())
-    if (!config) {
-      return refuse(
-        deps,
-        job,
-        'REPORT_NOT_CONFIGURED',
-        'The shop has no configuration for this report: it makes one in the provider’s panel',
-      )
-    }
-    const missing = config.columns ? missingColumns(report, config.columns) : []
-    if (missing.length > 0) {
-      return refuse(
-        deps,
-        job,
-        'REPORT_COLUMNS_MISSING',
-        `The shop’s own report lacks columns, which it adds in the provider’s panel: ${missing.join(', ')}`,
-      )
-    }
-    let { task_id: taskId, file_name: fileName } = fetch
-    const span = spanOf(fetch.from_day, fetch.to_day)
-    /** Requests a report of these days at the provider, unless it answers that it makes none. */
+    const options = () => ({ signal, untilMs: deps.stopwatch() + callWithinMs, maxAttempts: 1 })
     const order = async () => {
-      const ordered = await reports.order(token, report, span, options())
+      const ordered = await reports.order(token, report, spanOf(from_day, to_day), options())
       if (ordered !== 'not_created') return ordered.taskId
-      await refuse(
-        deps,
-        job,
+      throw new FetchRefusedError(
         'REPORT_NOT_CREATED',
         'The provider received the order and created no report (status 203): it does not make one of these days',
       )
-      return undefined
     }
-    if (taskId === null && fileName === null) {
-      // The number of reports is limited, and a request whose answer was lost has made one.
-      const made = await reports.list(token, report, options())
-      const fitting = made.find(
-        ({ from, to, madeAt }) =>
-          // A report made before the end of its last day lacks later movements.
-          from <= span.from && to >= span.to && madeAt !== null && madeAt > span.to,
-      )
-      fileName = fitting?.fileName ?? null
-      if (fileName === null) {
-        const ordered = await order()
-        if (ordered === undefined) return
-        taskId = ordered
-      }
-      await move(db, job, { state: 'ordered', task_id: taskId, file_name: fileName })
+    const step = { token, options, order }
+    const zone = await readZone(deps, job, step)
+    if (job.fetch.task_id === null && job.fetch.file_name === null) {
+      await orderUnlessMade(deps, job, step)
     }
-    if (fileName === null) {
-      const task = await reports.task(token, report, String(taskId), options())
-      if (task.isFailed) {
-        return refuse(
-          deps,
-          job,
-          'REPORT_NOT_CREATED',
-          `The provider has not made the report: ${task.word}`,
-        )
-      }
-      if (task.fileName === null && task.otherFile !== null && task.word !== 'pending') {
-        return refuse(
-          deps,
-          job,
-          'REPORT_NOT_CSV',
-          `The provider made the report as ${task.otherFile.slice(0, 100)}: only CSV can be read, so set the format to CSV in its panel`,
-        )
-      }
-      if (task.fileName === null) {
-        const nextCheckAt = new Date(deps.now().getTime() + nextCheckMs)
-        return move(db, job, { next_look_at: nextCheckAt, failures: 0 })
-      }
-      fileName = task.fileName
-      await move(db, job, { file_name: fileName })
-    }
-    await importReportStream(deps, client, reports.file(token, report, fileName, signal), {
+    const fileName = job.fetch.file_name ?? (await readTask(deps, job, step))
+    if (fileName !== null) await importFile(deps, job, step, { fileName, zone, signal })
+  })
+}
+
+/** The time zone of the shop's reports. */
+async function readZone(
+  { provider }: PaymentDeps,
+  { fetch: { report } }: Job,
+  { token, options }: Step,
+): Promise<string> {
+  const config = await provider.reports.config(token, report, options())
+  if (!config) {
+    throw new FetchRefusedError(
+      'REPORT_NOT_CONFIGURED',
+      'The shop has no configuration for this report: it makes one in the provider’s panel',
+    )
+  }
+  const missing = config.columns ? missingColumns(report, config.columns) : []
+  if (missing.length > 0) {
+    throw new FetchRefusedError(
+      'REPORT_COLUMNS_MISSING',
+      `The shop’s own report lacks columns, which it adds in the provider’s panel: ${missing.join(', ')}`,
+    )
+  }
+  return config.zone ?? ''
+}
+
+/** The number of reports is limited, and a request whose answer was lost has made one. */
+async function orderUnlessMade(deps: PaymentDeps, job: Job, step: Step): Promise<void> {
+  const { report, from_day, to_day } = job.fetch
+  const span = spanOf(from_day, to_day)
+  const made = await deps.provider.reports.list(step.token, report, step.options())
+  const fitting = made.find(
+    ({ from, to, madeAt }) =>
+      // A report made before the end of its last day lacks later movements.
+      from <= span.from && to >= span.to && madeAt !== null && madeAt > span.to,
+  )
+  const file_name = fitting?.fileName ?? null
+  const task_id = file_name === null ? await step.order() : null
+  await move(deps.database.db, job, { state: 'ordered', task_id, file_name })
+}
+
+/** The file of the requested report; null while the provider makes it. */
+async function readTask(
+  deps: PaymentDeps,
+  job: Job,
+  { token, options }: Step,
+): Promise<string | null> {
+  const { report, task_id: taskId } = job.fetch
+  const task = await deps.provider.reports.task(token, report, String(taskId), options())
+  if (task.isFailed) {
+    throw new FetchRefusedError(
+      'REPORT_NOT_CREATED',
+      `The provider has not made the report: ${task.word}`,
+    )
+  }
+  const { fileName } = task
+  if (fileName === null && task.otherFile !== null && task.word !== 'pending') {
+    throw new FetchRefusedError(
+      'REPORT_NOT_CSV',
+      `The provider made the report as ${task.otherFile.slice(0, 100)}: only CSV can be read, so set the format to CSV in its panel`,
+    )
+  }
+  const { db } = deps.database
+  if (fileName === null) await move(db, job, { next_look_at: nextCheckAt(deps), failures: 0 })
+  else await move(db, job, { file_name: fileName })
+  return fileName
+}
+
+async function importFile(
+  deps: PaymentDeps,
+  job: Job,
+  { token, order }: Step,
+  { fileName, zone, signal }: { fileName: string; zone: string; signal: AbortSignal },
+): Promise<void> {
+  const { fetch } = job
+  const { report, client } = fetch
+  const rows = deps.provider.reports.file(token, report, fileName, signal)
+  try {
+    await importReportStream(deps, client, rows, {
       origin: 'fetched',
       name: fileName,
-      offset: offsetOfZone(config.zone ?? ''),
+      offset: offsetOfZone(zone),
       async along(trx, { file, rows, added }) {
         await move(trx, job, {
           state: 'taken_in',
@@ -208,16 +234,19 @@ async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<v
           metadata: { name: fileName, report, rows, added },
         })
       },
-    }).catch(async (error: unknown) => {
-      // A listed file may be deleted since: then another one is requested.
-      const isGone = taskId === null && error instanceof ProviderError && error.status === 404
-      if (!isGone) throw error
-      const ordered = await order()
-      if (ordered === undefined) return
-      const next_look_at = new Date(deps.now().getTime() + nextCheckMs)
-      await move(db, job, { task_id: ordered, file_name: null, next_look_at })
     })
-  })
+  } catch (error) {
+    // A listed file may be deleted since: then another one is requested.
+    const isListed = fetch.task_id === null
+    if (!isListed || !(error instanceof ProviderError) || error.status !== 404) throw error
+    const task_id = await order()
+    const next_look_at = nextCheckAt(deps)
+    await move(deps.database.db, job, { task_id, file_name: null, next_look_at })
+  }
+}
+
+function nextCheckAt({ now }: Pick<PaymentDeps, 'now'>): Date {
+  return new Date(now().getTime() + nextCheckMs)
 }
 
 async function postpone(
@@ -229,6 +258,7 @@ async function postpone(
   const { fetch } = job
   if (error instanceof FetchMovedError) throw error
   if (signal.aborted) return
+  if (error instanceof FetchRefusedError) return refuse(deps, job, error.code, error.message)
   if (error instanceof ReportError) return refuse(deps, job, 'REPORT_UNREADABLE', error.message)
   const isRefusal = error instanceof ProviderError && error.kind === 'refused'
   if (isRefusal) {
@@ -246,8 +276,8 @@ async function postpone(
     backoffMs(failures, pauses),
   )
   deps.log.warn({ client: fetch.client, err: error }, 'report not fetched yet')
-  const nextCheckAt = new Date(deps.now().getTime() + waitMs)
-  await move(deps.database.db, job, { failures, next_look_at: nextCheckAt })
+  const next_look_at = new Date(deps.now().getTime() + waitMs)
+  await move(deps.database.db, job, { failures, next_look_at })
 }
 
 /** Why a report was not fetched, where it is no error of a call to the provider. */
@@ -260,6 +290,17 @@ export const reportRefusals = [
 ] as const
 
 type ReportRefusal = (typeof reportRefusals)[number] | 'PROVIDER_REJECTED' | 'PROVIDER_TIMEOUT'
+
+/** The fetch ends without a report. */
+class FetchRefusedError extends Error {
+  override name = 'FetchRefusedError'
+  readonly code: ReportRefusal
+
+  constructor(code: ReportRefusal, reason: string) {
+    super(reason)
+    this.code = code
+  }
+}
 
 /** Ends the fetch without a report. Pages translate the code, which begins the message of the audit entry. */
 async function refuse(

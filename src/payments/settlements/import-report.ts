@@ -6,7 +6,9 @@ import { createGunzip, createGzip } from 'node:zlib'
 import type { Trx } from '../../db/database.ts'
 import { createTurns } from '../../db/event-loop-pauses.ts'
 import type { ClientName } from '../../domain/client-name.ts'
+import { changesBetween } from '../../domain/event-types.ts'
 import { addCents, isOwn } from '../../domain/money.ts'
+import { insertEvent } from '../../repositories/events/event-log.ts'
 import { findLinksOfPayments } from '../../repositories/provider-payments/provider-payments.ts'
 import {
   findOrdersOfReport,
@@ -158,6 +160,19 @@ async function keep(
       created_at: now,
       last_read_at: now,
     })
+    if (file.readings === 1) {
+      await insertEvent(trx, {
+        client,
+        sucursalId: null,
+        cajaId: null,
+        type: 'settlement.recorded',
+        at: now,
+        resource: { type: 'settlement', id: file.id, version: null },
+        orderId: null,
+        changes: changesBetween({}, { rows: file.rows, net_cents: totals.netCents }),
+        data: null,
+      })
+    }
     const kept = { file, ...counts }
     await about.along(trx, kept)
     return kept

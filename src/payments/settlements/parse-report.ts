@@ -8,7 +8,7 @@ import {
   taxesOfCell,
   timeOfReport,
 } from './report-amounts.ts'
-import { columnName } from './spanish-report-columns.ts'
+import { englishColumn } from './spanish-report-columns.ts'
 
 /** An error in a report, for the person who uploaded it. */
 export class ReportError extends Error {}
@@ -188,7 +188,7 @@ async function findDelimiter(
 
 function headerOf(cells: readonly string[]): Header {
   if (cells.length > mostColumns) throw new ReportError('The header has too many columns')
-  const names = cells.map(columnName)
+  const names = cells.map(englishColumn)
   const isTranslated = cells.some((cell, index) => cell.trim().toUpperCase() !== names[index])
   // A separator at the end of each line adds a column without a name.
   const place = new Map<string, number>()

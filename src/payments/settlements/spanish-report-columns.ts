@@ -29,7 +29,7 @@ const names: Readonly<Record<string, string>> = {
 }
 
 /** The English name of a column; an unknown one stays as it is. */
-export function columnName(header: string): string {
+export function englishColumn(header: string): string {
   const name = header.trim().toUpperCase()
   const plain = name.normalize('NFD').replace(/\p{M}/gu, '').replace(/\s+/g, ' ')
   return names[plain] ?? name

@@ -20,7 +20,7 @@ import {
   updateStore,
 } from '../../repositories/stores/store-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
-import { withAccess } from '../connection/oauth-tokens.ts'
+import { withAccess } from '../connection/access.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import {
   conflictOf,
@@ -145,20 +145,17 @@ async function requireClosed(
   const payments = await listPaymentsInTheWay(db, client, places, mostNamed)
   const total = (orders[0]?.total ?? 0) + (payments[0]?.total ?? 0)
   if (total === 0) return
-  throw new AppError('CHARGES_NOT_CLOSED', {
-    extra: {
-      inTheWay: {
-        orders: orders.map((order) => ({
-          orderId: order.id,
-          externalReference: order.external_reference,
-          cajaId: order.caja_id,
-          status: order.status,
-        })),
-        payments: payments.map(({ payment_id }) => payment_id),
-        total,
-      },
-    },
-  })
+  const inTheWay = {
+    orders: orders.map((order) => ({
+      orderId: order.id,
+      externalReference: order.external_reference,
+      cajaId: order.caja_id,
+      status: order.status,
+    })),
+    payments: payments.map(({ payment_id }) => payment_id),
+    total,
+  }
+  throw new AppError('CHARGES_NOT_CLOSED', { extra: { inTheWay } })
 }
 
 /**

@@ -11,9 +11,9 @@ import {
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import { callForClient } from '../connection/account-calls.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { type RequestContext, serviceContext } from '../operations/request-context.ts'
 import { cancelOrder } from '../orders/cancel.ts'
 import { refreshOrder } from '../orders/read.ts'
+import { type RequestContext, serviceContext } from '../request-context.ts'
 
 /**
  * The action for an order that may keep a terminal busy:

@@ -4,7 +4,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { ProviderError, toAppError } from '../../provider/provider.ts'
 import { findPos } from '../../repositories/stores/store-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
-import { withAccess } from '../connection/oauth-tokens.ts'
+import { withAccess } from '../connection/access.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 
 /**

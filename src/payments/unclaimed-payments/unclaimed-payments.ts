@@ -14,6 +14,7 @@ import {
   findPayment,
   type ProviderPaymentRow,
 } from '../../repositories/provider-payments/provider-payments.ts'
+import { insertUnclaimedEvent } from '../../repositories/unclaimed-payments/unclaimed-events.ts'
 import {
   findOrphan,
   insertOrphan,
@@ -31,22 +32,22 @@ import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import { whoIs } from '../audit/entry-author.ts'
 import { callForShop, type Shop } from '../connection/account-calls.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { type RequestContext, serviceActor, serviceContext } from '../operations/request-context.ts'
 import { adoptOfPayment } from '../orders/adopt-orders.ts'
-import { notifyOrderChanged } from '../orders/order-changes.ts'
+import { providerAnswered } from '../orders/decide.ts'
 import { refreshOrder, requireOrder } from '../orders/read.ts'
 import { refundOrder } from '../orders/refund.ts'
 import { moveOrder } from '../orders/state.ts'
-import { applyEvidence } from '../orders/state-from-provider.ts'
-import { readPayment } from '../provider-payments/read-payments.ts'
-import { orderAfterMs } from '../provider-payments/save-payments.ts'
-import { updateNetAmounts } from '../settlements/update-net-amounts.ts'
+import { notifyOrderChanged } from '../process/order-changes.ts'
 import {
   endSurplus,
   openSurplus,
   readLatePayments,
   separateLateSurplus,
-} from './further-payments.ts'
+} from '../provider-payments/further-payments.ts'
+import { readPayment } from '../provider-payments/read-payments.ts'
+import { orderAfterMs } from '../provider-payments/save-payments.ts'
+import { type RequestContext, serviceActor, serviceContext } from '../request-context.ts'
+import { updateNetAmounts } from '../settlements/update-net-amounts.ts'
 
 /** Only closings find older ones. */
 const reachMs = 32 * 24 * 3_600_000
@@ -133,6 +134,7 @@ async function note(deps: PaymentDeps, payment: ProviderPaymentRow): Promise<voi
   }
   const kept = await deps.database.transaction(async (trx) => {
     if (!(await insertOrphan(trx, orphan))) return undefined
+    await insertUnclaimedEvent(trx, 'payment.unclaimed', null, orphan, orphan.found_at)
     const similar = (await listOrphanPayments(trx, orphan.client, [orphan.payment_id])).get(
       orphan.payment_id,
     )?.similar_order_ids
@@ -206,10 +208,12 @@ export async function dismissOrphan(
         settled_at: deps.now(),
         settled_by: await whoIs(trx, actor),
       }
+      const ended = { ...now, ...end }
       await settleOrphan(trx, now, end)
+      await insertUnclaimedEvent(trx, 'payment.dismissed', now.state, ended, end.settled_at)
       await compareAgain(trx, now, end.settled_at)
       await recordSuccess(deps, trx, entry)
-      return { orphan: { ...now, ...end }, order: await endSurplus(deps, trx, now) }
+      return { orphan: ended, order: await endSurplus(deps, trx, now) }
     })
     if (dismissed.order) notifyOrderChanged(deps.database, dismissed.order)
     return dismissed.orphan
@@ -271,9 +275,7 @@ export async function adoptOrphan(
         version: row.version,
         note: 'an unclaimed payment was recorded as an order',
       })
-      const { order } = await moveOrder(deps, trx, row, 'api', (known) =>
-        applyEvidence(known, evidence, deps.now()),
-      )
+      const { order } = await moveOrder(deps, trx, row, 'api', providerAnswered(evidence))
       const asked = { reason, refundAsked }
       return { orphan: await endAdopted(deps, trx, now, order, asked, entry), order }
     })
@@ -314,13 +316,15 @@ async function endAdopted(
     settled_at: deps.now(),
     settled_by: await whoIs(trx, entry.actor),
   }
+  const ended = { ...orphan, ...end }
   await settleOrphan(trx, orphan, end)
+  await insertUnclaimedEvent(trx, 'payment.matched', orphan.state, ended, end.settled_at)
   await compareAgain(trx, orphan, end.settled_at)
   await linkPayment(trx, orphan, order.id, end.settled_at)
   await updateNetAmounts(trx, [order.id])
   await endSurplus(deps, trx, orphan)
   await recordSuccess(deps, trx, { ...entry, metadata: { ...entry.metadata, order_id: order.id } })
-  return { ...orphan, ...end }
+  return ended
 }
 
 function orderOf(

@@ -19,12 +19,12 @@ import {
   webhookChannel,
 } from '../../repositories/webhooks/webhook-log.ts'
 import { readCaseOfWebhook, readCasesOfOrder } from '../chargebacks/read-cases.ts'
-import { withAccess } from '../connection/oauth-tokens.ts'
+import { withAccess } from '../connection/access.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { providerErrorOf } from '../operations/account-queues.ts'
-import { serviceContext } from '../operations/request-context.ts'
 import { adoptFromAnyAccount } from '../orders/adopt-orders.ts'
 import { refreshOrder } from '../orders/read.ts'
+import { serviceContext } from '../request-context.ts'
 
 /**
  * How long a delivery that fails is tried again. The provider got status 200 and does not repeat it, and nothing else finds money

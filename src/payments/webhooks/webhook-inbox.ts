@@ -14,11 +14,7 @@ import {
 } from '../../repositories/webhooks/webhook-log.ts'
 import { recordFailure, recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import {
-  type AccountPauses,
-  createAccountQueues,
-  workLeaseMs,
-} from '../operations/account-queues.ts'
+import { type AccountPauses, AccountQueues, workLeaseMs } from '../operations/account-queues.ts'
 import { notifyWebhooks, processWebhooks } from './process-webhooks.ts'
 
 export type WebhookInbox = {
@@ -62,7 +58,7 @@ export function createWebhookInbox(
 ): WebhookInbox {
   /** The subjects of deliveries in process. Further deliveries about the same one wait and share one status check. */
   const underWay = new Set<string>()
-  const queues = createAccountQueues(deps, {
+  const queues = new AccountQueues(deps, {
     name: 'webhook inbox',
     pauses,
     intervalMs: options.intervalMs,
@@ -107,7 +103,7 @@ export function createWebhookInbox(
     },
 
     reject: createRejectedLog(deps),
-    workDue: queues.once,
+    workDue: () => queues.once(),
 
     async replay(id, actor) {
       const row = await findWebhook(deps.database.db, id)
@@ -125,9 +121,9 @@ export function createWebhookInbox(
       })
     },
 
-    start: queues.start,
-    stop: queues.stop,
-    idle: queues.idle,
+    start: () => queues.start(),
+    stop: () => queues.stop(),
+    idle: () => queues.idle(),
   }
 }
 

@@ -38,7 +38,7 @@ async function readInParts<Row>(
  * it. The other side of each is included, from any time and place of the provider.
  */
 export async function readCharges(db: Db, query: ChargesQuery): Promise<Charges> {
-  const { client, place, from, to } = query
+  const { client } = query
   const readOrders = (keys: readonly string[]) =>
     readInParts(keys, (part) =>
       db
@@ -57,6 +57,28 @@ export async function readCharges(db: Db, query: ChargesQuery): Promise<Charges>
         .where(column, 'in', part)
         .execute(),
     )
+  const ids = await listOrderKeys(db, query)
+  const orders = await readOrders(ids)
+  const payments = await paymentsBy('payment_id', await listPaymentKeys(db, query, ids))
+  const known = new Set(ids)
+  const others = [...new Set(payments.flatMap(({ order_id }) => order_id ?? []))].filter(
+    (id) => !known.has(id),
+  )
+  if (others.length === 0) return { payments, orders }
+  const further = await readOrders(others)
+  const seen = new Set(payments.map(({ payment_id }) => payment_id))
+  const theirs = await paymentsBy('order_id', others)
+  return {
+    payments: [...payments, ...theirs.filter(({ payment_id }) => !seen.has(payment_id))],
+    orders: [...orders, ...further],
+  }
+}
+
+/** The orders of the place that could be paid in the time, or were refunded in it. */
+async function listOrderKeys(
+  db: Db,
+  { client, place, from, to }: ChargesQuery,
+): Promise<readonly string[]> {
   const orderKeys = await db
     .selectFrom('orders')
     .select('id')
@@ -84,7 +106,15 @@ export async function readCharges(db: Db, query: ChargesQuery): Promise<Charges>
       ]),
     )
     .execute()
-  const ids = orderKeys.map(({ id }) => id)
+  return orderKeys.map(({ id }) => id)
+}
+
+/** The payments of the place that were sold or refunded in the time, and those of these orders. */
+async function listPaymentKeys(
+  db: Db,
+  { client, place, from, to }: ChargesQuery,
+  ids: readonly string[],
+): Promise<readonly string[]> {
   const paymentKeys = await db
     .selectFrom('provider_payments')
     .select('payment_id')
@@ -107,23 +137,7 @@ export async function readCharges(db: Db, query: ChargesQuery): Promise<Charges>
       ]),
     )
     .execute()
-  const orders = await readOrders(ids)
-  const payments = await paymentsBy(
-    'payment_id',
-    paymentKeys.map(({ payment_id }) => payment_id),
-  )
-  const known = new Set(ids)
-  const others = [...new Set(payments.flatMap(({ order_id }) => order_id ?? []))].filter(
-    (id) => !known.has(id),
-  )
-  if (others.length === 0) return { payments, orders }
-  const further = await readOrders(others)
-  const seen = new Set(payments.map(({ payment_id }) => payment_id))
-  const theirs = await paymentsBy('order_id', others)
-  return {
-    payments: [...payments, ...theirs.filter(({ payment_id }) => !seen.has(payment_id))],
-    orders: [...orders, ...further],
-  }
+  return paymentKeys.map(({ payment_id }) => payment_id)
 }
 
 /** Where the provider has the boxes of a place now, and had them at this time. */

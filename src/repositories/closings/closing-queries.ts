@@ -6,8 +6,10 @@ import { json } from '../../db/statements.ts'
 import type { ClosingAmendmentsTable, ClosingsTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { ClosingLine, ClosingResult, ClosingTotals } from '../../domain/closing.ts'
+import type { EventType } from '../../domain/event-types.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
 import { isUuid } from '../../domain/uuid.ts'
+import { insertEvent } from '../events/event-log.ts'
 import { inStores } from '../stores/store-filter.ts'
 
 export type ClosingRow = Selectable<ClosingsTable>
@@ -85,7 +87,22 @@ export async function findClosing(
   return closings(db, client).where('id', '=', id).executeTakeFirst()
 }
 
-/** The same, locked until the transaction ends. */
+export async function findClosingState(
+  db: Db,
+  client: ClientName,
+  id: string,
+): Promise<ClosingRow['state'] | undefined> {
+  if (!isUuid(id)) return undefined
+  const row = await db
+    .selectFrom('closings')
+    .select('state')
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return row?.state
+}
+
+/** The closing, locked until the transaction ends. */
 export async function lockClosing(
   trx: Trx,
   client: ClientName,
@@ -248,13 +265,20 @@ export async function finishComparison(
   trx: Trx,
   compared: Pick<ClosingRow, 'client' | 'id' | 'declared' | 'to_at'>,
   change: ClosingChange,
+  at: Date,
 ): Promise<boolean> {
   const now = await lockClosing(trx, compared.client, compared.id)
   const isSame =
     now?.state === 'checking' &&
     now.to_at.getTime() === compared.to_at.getTime() &&
     isDeepStrictEqual(now.declared, compared.declared)
-  return isSame && updateClosing(trx, compared, change)
+  if (!isSame || !(await updateClosing(trx, compared, change))) return false
+  const { state } = change
+  // While a charge is open the closing is compared again every minute.
+  if (state !== undefined && change.next_check_at === null) {
+    await insertClosingEvent(trx, 'closing.ready', now, { from: now.state, to: state }, at)
+  }
+  return true
 }
 
 /** Signs a closing that has a result, and returns this; undefined while it has none. */
@@ -275,9 +299,32 @@ export async function signClosing(
     .where('client', '=', client)
     .where('id', '=', id)
     .where('state', 'in', ['agreed', 'differs', 'unverified'])
-    .returning('result')
+    .returningAll()
     .executeTakeFirst()
-  return signed?.result ?? undefined
+  if (!signed || signed.result === null) return undefined
+  await insertClosingEvent(trx, 'closing.signed', signed, { from: signed.result, to: 'signed' }, at)
+  return signed.result
+}
+
+/** Writes an event of a closing, whose row is locked. It is thin: a closing has a line for each charge. */
+async function insertClosingEvent(
+  trx: Trx,
+  type: EventType,
+  closing: ClosingRow,
+  state: { from: string; to: string },
+  at: Date,
+): Promise<void> {
+  await insertEvent(trx, {
+    client: closing.client,
+    sucursalId: closing.sucursal_id,
+    cajaId: closing.caja_id,
+    type,
+    at,
+    resource: { type: 'closing', id: closing.id, version: null },
+    orderId: null,
+    changes: { state },
+    data: null,
+  })
 }
 
 /** Makes closings due that have a result with this payment, and are not signed. */

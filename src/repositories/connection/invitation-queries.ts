@@ -15,7 +15,7 @@ export async function findInvitation(db: Db | Trx, id: string) {
 }
 
 /** Marks the invitation as used. Returns whether it existed, unused and in time. */
-export async function useInvitation(
+export async function useConnectInvitation(
   db: Db | Trx,
   id: string,
   client: string,

@@ -3,6 +3,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import {
   auditKeyContext,
   connectionContext,
+  endpointContext,
   grantContext,
   totpContext,
 } from '../../domain/encryption.ts'
@@ -13,6 +14,7 @@ export type EncryptedUse =
   | 'logins under way'
   | 'tokens of destinations of flows'
   | 'codes of people'
+  | 'secrets of endpoints'
   | 'the audit log'
 
 /** An encrypted value, what identifies its row, and its owner: a client, the flow and the destination, or a person. */
@@ -21,8 +23,21 @@ export type EncryptedValue = { row: string; owner: string; encrypted: string }
 /** A column with encrypted values. */
 export type EncryptedColumn = {
   use: EncryptedUse
-  table: 'oauth_connections' | 'oauth_states' | 'oauth_grants' | 'people' | 'settings'
-  column: 'access_token' | 'refresh_token' | 'code_verifier' | 'totp_secret' | 'value'
+  table:
+    | 'oauth_connections'
+    | 'oauth_states'
+    | 'oauth_grants'
+    | 'people'
+    | 'event_endpoints'
+    | 'settings'
+  column:
+    | 'access_token'
+    | 'refresh_token'
+    | 'code_verifier'
+    | 'totp_secret'
+    | 'secret'
+    | 'former_secret'
+    | 'value'
   primaryKey: string
   /** The column with the owner of a value. */
   owner: string
@@ -75,6 +90,15 @@ const encryptedColumns: readonly EncryptedColumn[] = [
     alive: sql<boolean>`totp_secret is not null`,
     contextOf: ({ row }) => totpContext(row),
   },
+  ...(['secret', 'former_secret'] as const).map((column) => ({
+    use: 'secrets of endpoints' as const,
+    table: 'event_endpoints' as const,
+    column,
+    primaryKey: 'id',
+    owner: 'client',
+    alive: sql<boolean>`${sql.ref(column)} is not null`,
+    contextOf: ({ row }: Pick<EncryptedValue, 'row'>) => endpointContext(row),
+  })),
   {
     use: 'the audit log',
     table: 'settings',

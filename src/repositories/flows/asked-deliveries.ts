@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import type { AskedBody } from '../../db/column-types.ts'
 import type { Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
-import { type DeliveryTarget, deletedHash, isThere, noBody } from './deliveries.ts'
+import { deletedHash, isThere, noBody } from './deliveries.ts'
+import type { DeliveryTarget } from './delivery-target.ts'
 
 /** An item that a destination would be sent because of a changed definition. */
 export type AskedDelivery = {
@@ -144,7 +145,7 @@ export async function keepAsDelivered(
  * Forgets what a destination has, of up to `limit` items: it is another place now. What waits is sent there. Returns whether
  * more may be left.
  */
-export async function forgetDelivered(
+export async function forgetDeliveredItems(
   trx: Trx,
   { flow, destination }: DeliveryTarget,
   limit: number,

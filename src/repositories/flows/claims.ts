@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
-import type { DeliveryTarget } from './deliveries.ts'
+import type { DeliveryTarget } from './delivery-target.ts'
 
 /**
  * The identity of an item at its destination, as digests that name the destination's place too: as it is written, and folded as

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { StoredReason } from '../../texts/reason.ts'
-import type { DeliveryTarget } from './deliveries.ts'
+import type { DeliveryTarget } from './delivery-target.ts'
 
 /**
  * Makes up to `limit` deliveries due that wait for a time after `at`, the first ones by key. Rows are locked in key

@@ -2,11 +2,10 @@ import { type RawBuilder, type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import type { DeliveriesTable } from '../../db/tables.ts'
+import type { DeliveryTarget } from './delivery-target.ts'
 import { keepFirstVersions, keepVersions } from './item-versions.ts'
 
 export type DeliveryRow = Selectable<DeliveriesTable>
-
-export type DeliveryTarget = { flow: string; destination: string }
 
 /**
  * A destination with its identity (see definition/identity.ts) and the form of what it is sent (definition-hash.ts). Without
@@ -231,20 +230,22 @@ function isOneOf({ flow, destination }: DeliveryTarget, pks: readonly string[]) 
     ) as found))`
 }
 
-/** Locks the row until the transaction ends. */
-export async function lockDelivery(
+/** Locks the rows in key order until the transaction ends. A key may be missing. */
+export async function lockDeliveries(
   trx: Trx,
   { flow, destination }: DeliveryTarget,
-  pk: string,
-): Promise<PendingDelivery | undefined> {
-  return trx
-    .selectFrom('deliveries')
-    .select(pendingColumns)
-    .where('flow', '=', flow)
-    .where('destination', '=', destination)
-    .where('pk', '=', pk)
-    .forUpdate()
-    .executeTakeFirst()
+  pks: readonly string[],
+): Promise<PendingDelivery[]> {
+  const columns = sql.join(pendingColumns.map((column) => sql.ref(column)))
+  const { rows } = await sql<PendingDelivery>`
+    select row.* from (select pk from unnest(${pks}::text[]) as given (pk) order by pk) as wanted
+    cross join lateral (
+      select ${columns} from deliveries
+      where (flow, destination, pk) = (${flow}, ${destination}, wanted.pk)
+      limit 1
+      for update
+    ) as row`.execute(trx)
+  return rows
 }
 
 /**

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
-import { type DeliveryTarget, deletedHash } from './deliveries.ts'
+import { deletedHash } from './deliveries.ts'
+import type { DeliveryTarget } from './delivery-target.ts'
 
 /** What happened to the deliveries of a destination in one minute; `minute` counts from 1970. */
 export type MinuteCounts = { minute: number; queued: number; delivered: number; failed: number }

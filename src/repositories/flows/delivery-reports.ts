@@ -1,7 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database, Db } from '../../db/database.ts'
-import type { DeliveryRow, DeliveryTarget } from './deliveries.ts'
+import type { DeliveryRow } from './deliveries.ts'
 import { isStillThere } from './delivery-rates.ts'
+import type { DeliveryTarget } from './delivery-target.ts'
 import { inKeyOrder } from './key-order.ts'
 
 export type TargetCounts = DeliveryTarget & {

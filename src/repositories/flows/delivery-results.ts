@@ -4,7 +4,8 @@ import type { Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import { type Reason, sentenceOf } from '../../texts/reason.ts'
 import type { ItemClaim } from './claims.ts'
-import { type DeliveryTarget, noBody } from './deliveries.ts'
+import { noBody } from './deliveries.ts'
+import type { DeliveryTarget } from './delivery-target.ts'
 
 /** What was delivered: the digest of the body, and what is stored of it for a later delete. */
 type DeliveredBody = {

@@ -1,7 +1,7 @@
 import type { Insertable, Selectable } from 'kysely'
 import type { Db } from '../../db/database.ts'
 import type { DestinationStatesTable } from '../../db/tables.ts'
-import type { DeliveryTarget } from './deliveries.ts'
+import type { DeliveryTarget } from './delivery-target.ts'
 
 export type DestinationStateRow = Selectable<DestinationStatesTable>
 export type NewDestinationState = Insertable<DestinationStatesTable>

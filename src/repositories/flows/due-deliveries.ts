@@ -6,11 +6,11 @@ import { type LeaseToken, leaseCondition } from '../leases.ts'
 import { type FollowedUpserts, firstUpsert, type ItemClaim } from './claims.ts'
 import {
   type DeliveryRow,
-  type DeliveryTarget,
   needsApproval,
   type PendingDelivery,
   type SendTarget,
 } from './deliveries.ts'
+import type { DeliveryTarget } from './delivery-target.ts'
 
 /** A place in the order in which a destination gets its deliveries. */
 type Place = { dueAt: string; queuedAt: string; pk: string }

@@ -26,6 +26,7 @@ export async function insertFlowErrors(db: Db, errors: readonly NewFlowError[]):
   await db.insertInto('flow_errors').values(errors.map(errorRow)).execute()
 }
 
+/** Which stored errors of flows to list. */
 export type FlowErrorFilter = {
   flow?: string | undefined
   adapter?: string | undefined

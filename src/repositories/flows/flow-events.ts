@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database, Db } from '../../db/database.ts'
-import type { DeliveryTarget } from './deliveries.ts'
+import type { DeliveryTarget } from './delivery-target.ts'
 
 export const flowChannel = 'flow_changed'
 

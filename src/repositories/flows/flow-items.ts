@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
+import { changeItemsStamp } from './flow-state.ts'
 
 /** By the present rules; see renewHashes. */
 const seenAs = sql<string>`coalesce(seen_as, hash)`
@@ -88,6 +89,9 @@ export async function lockItems(
   )
 }
 
+/** `byPoll`: the poll remembers what it stores. */
+type ItemsRead = { read: number; at: Date; isLater?: boolean; byPoll?: boolean }
+
 /**
  * Stores the hashes of a read in key order, so that two writers do not deadlock. Returns the keys it stored (`ours`),
  * and those for which another writer stored the same hash meanwhile (`same`). Items that a later read has stored stay
@@ -97,7 +101,7 @@ export async function upsertHashes(
   trx: Trx,
   flow: string,
   items: readonly { pk: string; hash: string }[],
-  { read, at, isLater = false }: { read: number; at: Date; isLater?: boolean },
+  { read, at, isLater = false, byPoll = false }: ItemsRead,
 ): Promise<{ ours: Set<string>; same: Set<string> }> {
   if (items.length === 0) return { ours: new Set(), same: new Set() }
   // As two lists, because building and parsing thousands of parameters takes longer than the insert.
@@ -129,6 +133,7 @@ export async function upsertHashes(
     )
     .returning(['pk', 'seen_as'])
     .execute()
+  if (!byPoll) await changeItemsStamp(trx, flow)
   const keysOf = (isThere: boolean) =>
     new Set(stored.filter((row) => (row.seen_as !== null) === isThere).map(({ pk }) => pk))
   return { ours: keysOf(false), same: keysOf(true) }
@@ -178,6 +183,7 @@ export async function markUnread(trx: Trx, flow: string, pks: readonly string[])
     .where(sql<boolean>`pk = any(${pks}::text[])`)
     .where('hash', '<>', resetHash)
     .execute()
+  await changeItemsStamp(trx, flow)
 }
 
 /** Makes the next read treat these items as new. Returns how many of them were stored. */
@@ -190,17 +196,24 @@ export async function resetHashes(trx: Trx, flow: string, pks: readonly string[]
     .where(sql<boolean>`pk = any(${pks}::text[])`)
     .where('hash', '<>', resetHash)
     .executeTakeFirst()
+  await changeItemsStamp(trx, flow)
   return Number(result.numUpdatedRows)
 }
 
-/** Forgets these items. They are not deleted at the destinations when the source loses them. */
-export async function deleteHashes(trx: Trx, flow: string, pks: readonly string[]): Promise<void> {
+/** Forgets these items. They are not deleted at the destinations when the source loses them. `byPoll`: the poll knows of it. */
+export async function deleteHashes(
+  trx: Trx,
+  flow: string,
+  pks: readonly string[],
+  { byPoll = false }: { byPoll?: boolean } = {},
+): Promise<void> {
   if (pks.length === 0) return
   await trx
     .deleteFrom('flow_items')
     .where('flow', '=', flow)
     .where(sql<boolean>`pk = any(${pks}::text[])`)
     .execute()
+  if (!byPoll) await changeItemsStamp(trx, flow)
 }
 
 /** How many items are stored, including those that were reset. */

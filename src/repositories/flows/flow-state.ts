@@ -3,7 +3,7 @@ import type { ItemRules, StoredQuestion } from '../../db/column-types.ts'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import type { FlowProgressTable, FlowStateTable } from '../../db/tables.ts'
-import type { DeliveryTarget } from './deliveries.ts'
+import type { DeliveryTarget } from './delivery-target.ts'
 import { notifyFlow } from './flow-events.ts'
 
 export type FlowStateRow = Selectable<FlowStateTable>
@@ -75,6 +75,7 @@ export type FlowStateChange = Partial<
     | 'forget_due'
     | 'resets'
     | 'read_number'
+    | 'items_stamp'
     | 'destination_identities'
     | 'destination_forms'
     | 'question'
@@ -99,7 +100,11 @@ export async function updateFlowState(
  * What a poll stores at its end. With `scannedAfter` it read everything and began after that many resets. A later reset
  * still needs its own full scan.
  */
-export type PollEnd = FlowStateChange & { scannedAfter?: number | undefined }
+export type PollEnd = FlowStateChange & {
+  scannedAfter?: number | undefined
+  /** The stamp of its beginning becomes that of its end, unless another writer has changed items meanwhile. */
+  stamps?: { begun: string; ended: string } | undefined
+}
 
 /** For a poll that is not recorded: stores its result and clears its progress. */
 export async function endPoll(trx: Trx, flow: string, end: PollEnd): Promise<void> {
@@ -111,9 +116,15 @@ export async function endPoll(trx: Trx, flow: string, end: PollEnd): Promise<voi
     .execute()
 }
 
-export function columnsOfEnd({ scannedAfter, ...fields }: PollEnd) {
+export function columnsOfEnd({ scannedAfter, stamps, ...fields }: PollEnd) {
   const scanned = sql<boolean>`full_scan_due and resets <> ${scannedAfter ?? null}`
-  return { ...columnsOf(fields), ...(scannedAfter !== undefined && { full_scan_due: scanned }) }
+  return {
+    ...columnsOf(fields),
+    ...(scannedAfter !== undefined && { full_scan_due: scanned }),
+    ...(stamps && {
+      items_stamp: sql<string>`case items_stamp when ${stamps.begun} then ${stamps.ended}::text else items_stamp end`,
+    }),
+  }
 }
 
 function columnsOf(fields: FlowStateChange) {
@@ -173,18 +184,53 @@ export async function nextRead(db: Db | Trx): Promise<number> {
 }
 
 /**
- * The number of a poll that begins now. It also makes this poll visible as begun, and clears the progress of the one
- * before.
+ * The number of a poll that begins now, and the stamp of the items that it finds, which becomes `stamp`. It also makes this
+ * poll visible as begun, and clears the progress of the one before.
  */
-export async function beginPollRead(db: Db, flow: string): Promise<number> {
+export async function beginPollRead(
+  db: Db,
+  flow: string,
+  stamp: string,
+): Promise<{ read: number; found: string | null }> {
   const row = await db
     .with('cleared', (one) => one.deleteFrom('flow_progress').where('flow', '=', flow))
+    .with('before', (one) =>
+      one
+        .selectFrom('flow_state')
+        .select(['flow', 'items_stamp'])
+        .where('flow', '=', flow)
+        .forUpdate(),
+    )
     .updateTable('flow_state')
-    .set({ read_number: sql<number>`nextval('flow_reads')` })
-    .where('flow', '=', flow)
-    .returning('read_number')
+    .from('before')
+    .set({ read_number: sql<number>`nextval('flow_reads')`, items_stamp: stamp })
+    .whereRef('flow_state.flow', '=', 'before.flow')
+    .returning(['read_number', 'before.items_stamp as found'])
     .executeTakeFirstOrThrow()
-  return row.read_number
+  return { read: row.read_number, found: row.found }
+}
+
+/** The present stamp of the items, which stays until the transaction ends. */
+export async function lockItemsStamp(trx: Trx, flow: string): Promise<string | null> {
+  const row = await trx
+    .selectFrom('flow_state')
+    .select('items_stamp')
+    .where('flow', '=', flow)
+    .forUpdate()
+    .executeTakeFirstOrThrow()
+  return row.items_stamp
+}
+
+/**
+ * Items change otherwise than by the read of a poll: what a poll remembers of them counts no longer. Call it when the rows of the
+ * items are locked, since all writers lock in this order.
+ */
+export async function changeItemsStamp(trx: Trx, flow: string): Promise<void> {
+  await trx
+    .updateTable('flow_state')
+    .set({ items_stamp: sql<string>`gen_random_uuid()::text` })
+    .where('flow', '=', flow)
+    .execute()
 }
 
 /** Whether a poll of the flow began after this read. No poll can begin until the transaction ends. */
@@ -193,7 +239,8 @@ export async function hasPollBegunSince(trx: Trx, flow: string, read: number): P
     .selectFrom('flow_state')
     .select('read_number')
     .where('flow', '=', flow)
-    .forShare()
+    // Not shared: the change of an item follows, which changes the row.
+    .forUpdate()
     .executeTakeFirst()
   return row !== undefined && row.read_number > read
 }

@@ -3,7 +3,9 @@ import type { KeptBody } from '../../db/column-types.ts'
 import type { Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import type { ItemClaim } from './claims.ts'
-import { type DeliveryTarget, deletedHash } from './deliveries.ts'
+import { deletedHash } from './deliveries.ts'
+import type { DeliveryTarget } from './delivery-target.ts'
+import { changeItemsStamp } from './flow-state.ts'
 
 /** What an item had, or may have, at a destination under another identity than its present one. `pk`: see formerKey in item.ts. */
 export type FormerIdentityRow = { pk: string; body: KeptBody; claim: ItemClaim }
@@ -47,4 +49,5 @@ export async function insertFormerIdentities(
       last_error = null, last_status = null, why = null, not_before = null, due_at = '-infinity', skipped = null`.execute(
     trx,
   )
+  await changeItemsStamp(trx, flow)
 }

@@ -4,7 +4,7 @@ import { json } from '../../db/statements.ts'
 import { atOnce, type Step } from '../../db/steps.ts'
 import type { ItemAttemptsTable, ItemVersionsTable } from '../../db/tables.ts'
 import { type Reason, sentenceOf } from '../../texts/reason.ts'
-import type { DeliveryTarget } from './deliveries.ts'
+import type { DeliveryTarget } from './delivery-target.ts'
 import { inKeyOrder } from './key-order.ts'
 
 /**

@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
-import { type DeliveryTarget, deletedHash, deleteRows } from './deliveries.ts'
+import { deletedHash, deleteRows } from './deliveries.ts'
+import type { DeliveryTarget } from './delivery-target.ts'
 
 /**
  * A delete that a removed destination has not got: it is sent when the destination returns. Such a row is done, so that

@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import type { RememberedNames } from '../../db/column-types.ts'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
-import { type DeliveryTarget, deletedHash } from './deliveries.ts'
+import { deletedHash } from './deliveries.ts'
+import type { DeliveryTarget } from './delivery-target.ts'
 
 /** The remembered values of one item, by destination. */
 export async function listRemembered(

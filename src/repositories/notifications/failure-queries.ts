@@ -3,7 +3,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import type { FailureGroupsTable } from '../../db/tables.ts'
 import type { StoredReason } from '../../texts/reason.ts'
-import type { DeliveryTarget } from '../flows/deliveries.ts'
+import type { DeliveryTarget } from '../flows/delivery-target.ts'
 
 /** The failed deliveries to a destination that one receiver is notified of together. */
 export type FailureGroupRow = Selectable<FailureGroupsTable>
@@ -167,7 +167,7 @@ export async function deleteOtherReceivers(
 }
 
 /** Deletes at most `limit` recorded failures of items that have been delivered since. */
-export async function forgetDelivered(
+export async function forgetPassedFailures(
   db: Db,
   { flow, destination }: DeliveryTarget,
   limit: number,

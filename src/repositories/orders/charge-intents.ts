@@ -30,7 +30,17 @@ type StartRow = PosWithStore &
     is_site_read: boolean
   }
 
-const start = fixedStatement<Record<string, unknown>, StartRow>(`
+type StartValues = {
+  client: ClientName
+  route: string
+  key: string | undefined
+  by_content: boolean
+  caja_id: string
+  reference: string
+  amount_cents: number
+}
+
+const start = fixedStatement<StartValues, StartRow>(`
   select pos.*, stores.external_id as store_external_id, stores.mp_store_id,
     c.mp_user_id, c.live_mode, c.access_token, c.refresh_token, c.expires_at, c.connected_at, c.refreshed_at, c.status, c.version,
     s.site_id, s.mp_user_id is not null as is_site_read,
@@ -89,7 +99,9 @@ export type TerminalUse = {
 
 type UseRow = OrderRow & { repeated: number; attempts: number }
 
-const use = fixedStatement<Record<string, unknown>, UseRow>(`
+type UseValues = { client: ClientName; terminal_id: string; request_key: string; reference: string }
+
+const use = fixedStatement<UseValues, UseRow>(`
   select open.*, counted.* from (
     select (select count(*) from orders
         where left(request_key, 16) = left(:request_key::text, 16) and request_key = :request_key)::integer as repeated,
@@ -160,7 +172,17 @@ const values = Object.entries(types)
 
 type InsertedRow = OrderRow & { is_taken: boolean }
 
-const insert = fixedStatement<Record<string, unknown>, InsertedRow>(`
+/** The row, what was read before it, and the link of its key. */
+type InsertValues = NewCharge &
+  Pick<PosWithStore, 'revision' | 'denied_charges'> &
+  Pick<UsedConnection, 'access_token'> & {
+    pos_id: string
+    route: string
+    key: string | undefined
+    fingerprint: string
+  }
+
+const insert = fixedStatement<InsertValues, InsertedRow>(`
   with taken as (
     select exists (select from orders where mp_user_id = :mp_user_id::bigint
       and mp_external_reference = :mp_external_reference::text) as is_taken

@@ -6,12 +6,18 @@ import type { ProviderRefund } from '../../domain/order.ts'
 import { unknownResults } from '../../domain/order-state.ts'
 import { insertEntries, type NewActivity } from '../audit/activity-queries.ts'
 import { columnHasCome, furthestMs, type LeaseLimits, limitOfAccount } from '../due-work.ts'
+import { insertDoubtEvents, insertRefundEvents } from '../events/event-log.ts'
 import type { OrderRow } from './order-queries.ts'
 import { listOf, unknownList } from './state-lists.ts'
 
 export type OrderOperationRow = Selectable<OrderOperationsTable>
 
-const cancel = fixedStatement<Record<string, unknown>, OrderOperationRow>(`
+type NewCancel = Pick<
+  Required<Insertable<OrderOperationsTable>>,
+  'id' | 'next_attempt_at' | 'sender' | 'sender_until' | 'unanswered_at' | 'created_at' | 'asked_by'
+>
+
+const cancel = fixedStatement<NewCancel & { order_id: string }, OrderOperationRow>(`
   with locked as (
     select id, client from orders where id = :order_id and status in (${listOf('holdsTerminal')}) for update
   )
@@ -21,11 +27,6 @@ const cancel = fixedStatement<Record<string, unknown>, OrderOperationRow>(`
     :sender_until::timestamptz, :unanswered_at::timestamptz, :created_at::timestamptz, :asked_by::jsonb from locked
   on conflict (order_id, kind) where state in (${unknownList}) do nothing
   returning *`)
-
-type NewCancel = Pick<
-  Required<Insertable<OrderOperationsTable>>,
-  'id' | 'next_attempt_at' | 'sender' | 'sender_until' | 'unanswered_at' | 'created_at' | 'asked_by'
->
 
 /** Inserts the intent of a cancel. Undefined when one is open, or the order can no longer be canceled. */
 export async function insertCancel(
@@ -59,17 +60,15 @@ export async function findOperation(
   return db.selectFrom('order_operations').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
+const list = fixedStatement<{ order_ids: readonly string[] }, OrderOperationRow>(
+  'select * from order_operations where order_id = any(:order_ids::uuid[]) order by created_at',
+)
+
 export async function listOperations(
   db: Db | Trx,
   orderIds: readonly string[],
 ): Promise<OrderOperationRow[]> {
-  if (orderIds.length === 0) return []
-  return db
-    .selectFrom('order_operations')
-    .selectAll()
-    .where('order_id', 'in', [...orderIds])
-    .orderBy('created_at')
-    .execute()
+  return orderIds.length === 0 ? [] : list(db, { order_ids: orderIds })
 }
 
 /** The operations of an order, locked until the transaction ends. */
@@ -115,6 +114,7 @@ export async function keepRefundDecision(
     })
     .where('id', '=', id)
     .execute()
+  await writeRefundEvent(trx, { id })
   // At most one refund of an order is open.
   await trx
     .updateTable('orders')
@@ -123,13 +123,16 @@ export async function keepRefundDecision(
     .execute()
 }
 
+const writeRefundEvent = fixedStatement<{ id: string }, never>(`
+  with ended as (select * from order_operations where id = :id), ${insertRefundEvents('ended')} select`)
+
 /** Ends a refund that the provider had accepted: done, or failed, which counts as refused. */
 export async function finishRefund(
   trx: Trx,
   id: string,
   { hasFailed, at }: { hasFailed: boolean; at: Date },
 ): Promise<void> {
-  await trx
+  const { numUpdatedRows } = await trx
     .updateTable('order_operations')
     .set({
       finished_at: at,
@@ -137,7 +140,8 @@ export async function finishRefund(
     })
     .where('id', '=', id)
     .where('state', '=', 'done')
-    .execute()
+    .executeTakeFirst()
+  if (numUpdatedRows > 0n) await writeRefundEvent(trx, { id })
 }
 
 /** Plans the next attempt of an operation that is still open. */
@@ -150,7 +154,23 @@ export async function planAttempt(db: Db | Trx, id: string, at: Date): Promise<v
     .execute()
 }
 
-const settle = fixedStatement<Record<string, unknown>, { id: string }>(`
+type SettleValues = {
+  id: string
+  state: 'unknown' | 'done' | 'refused'
+  finished_at: Date | null
+  next_attempt_at: Date | null | undefined
+  has_refund: boolean
+  mp_refund_id: string | null | undefined
+  has_code: boolean
+  provider_code: string | null | undefined
+  amount_cents: number | undefined
+  sender: string | undefined
+  unclear: string | undefined
+  possible_refunds: string | undefined
+  entries: string
+}
+
+const settle = fixedStatement<SettleValues, { id: string }>(`
   with settled as (
     update order_operations set state = :state, finished_at = :finished_at, next_attempt_at = :next_attempt_at,
       mp_refund_id = case when :has_refund::boolean then :mp_refund_id else mp_refund_id end,
@@ -159,14 +179,16 @@ const settle = fixedStatement<Record<string, unknown>, { id: string }>(`
       amount_cents = coalesce(:amount_cents::bigint, amount_cents)
     where id = :id and (state in (${unknownList}) or state = 'refused' and :state = 'done')
       and (:sender::uuid is null or sender = :sender::uuid)
-    returning id, order_id, kind
+    returning *
   ), noted as (
     update orders set refund_open = :state = 'unknown' or exists (
       select from order_operations open where open.order_id = orders.id and open.kind = 'refund'
         and open.state in (${unknownList}) and open.id <> :id),
-      refund_unclear = case when :state = 'unknown' then coalesce(:unclear::text, refund_unclear) end
-    from settled where orders.id = settled.order_id and settled.kind = 'refund'
-  ), ${insertEntries('exists (select from settled)')}
+      refund_unclear = case when :state = 'unknown' then coalesce(:unclear::text, orders.refund_unclear) end
+    from settled, orders as before
+    where orders.id = settled.order_id and settled.kind = 'refund' and before.id = orders.id
+    returning orders.*, before.standing as standing_before
+  ), ${insertDoubtEvents('noted')}, ${insertRefundEvents('settled')}, ${insertEntries('exists (select from settled)')}
   select id from settled`)
 
 /**

@@ -42,7 +42,7 @@ const connectionColumns = `c.mp_user_id as account, c.status as connection_statu
     c.expires_at as token_expires_at, c.live_mode, c.access_token, c.refresh_token, c.connected_at, c.refreshed_at`
 
 const byId = (column: 'id' | 'mp_order_id') =>
-  fixedStatement<Record<string, unknown>, WithConnection>(`
+  fixedStatement<{ client: ClientName | null; value: string }, WithConnection>(`
     select orders.*, ${connectionColumns} from orders
     left join oauth_connections c on c.client = orders.client
     where orders.${column} = :value and (:client::text is null or orders.client = :client::text)`)
@@ -62,7 +62,7 @@ export async function findOrderWithConnection(
 type OfKey = WithConnection & { key_id: string; key_client: ClientName; key_hash: string }
 
 const ofKeyById = (column: 'id' | 'mp_order_id') =>
-  fixedStatement<Record<string, unknown>, OfKey>(`
+  fixedStatement<{ key_hash: string; value: string }, OfKey>(`
     select orders.*, ${connectionColumns}, k.id as key_id, k.client as key_client, k.key_hash
     from api_keys k
     left join orders on orders.client = k.client and orders.${column} = :value
@@ -144,45 +144,6 @@ export async function lockOrder(trx: Trx, id: string): Promise<OrderRow> {
 
 export async function insertOrder(trx: Trx, order: Insertable<OrdersTable>): Promise<OrderRow> {
   return trx.insertInto('orders').values(order).returningAll().executeTakeFirstOrThrow()
-}
-
-/** Stores when the cancel of the order was requested. */
-export async function setCancelRequested(db: Db, id: string, at: Date): Promise<void> {
-  await db
-    .updateTable('orders')
-    .set({ cancel_requested_at: at })
-    .where('id', '=', id)
-    .where('cancel_requested_at', 'is', null)
-    .execute()
-}
-
-/** A person's decision on an order in doubt. */
-export type SettledOutcome = { as: 'paid' | 'not_paid'; at: Date; reason: string }
-
-/**
- * Stores a person's decision on an order, and with `givesUp` that its cancel was requested. Undefined when the order
- * has moved since it was read, or another decision was stored.
- */
-export async function saveSettledOutcome(
-  trx: Trx,
-  { id, client, version, settled_at }: Pick<OrderRow, 'id' | 'client' | 'version' | 'settled_at'>,
-  { as, at, reason }: SettledOutcome,
-  givesUp: boolean,
-): Promise<OrderRow | undefined> {
-  return trx
-    .updateTable('orders')
-    .set((eb) => ({
-      settled_as: as,
-      settled_at: at,
-      settled_reason: reason,
-      ...(givesUp && { cancel_requested_at: eb.fn.coalesce('cancel_requested_at', eb.val(at)) }),
-    }))
-    .where('id', '=', id)
-    .where('client', '=', client)
-    .where('version', '=', version)
-    .where('settled_at', 'is not distinct from', settled_at)
-    .returningAll()
-    .executeTakeFirst()
 }
 
 /** Counts a refund of the order that is answered as refused. Locks the order until the transaction ends. */

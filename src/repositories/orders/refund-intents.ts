@@ -28,7 +28,10 @@ type StartRow = OrderOperationRow & {
   repeated: number
 }
 
-const start = fixedStatement<Record<string, unknown>, StartRow>(`
+const start = fixedStatement<
+  IdempotencyScope & { order_id: string; request_key: string },
+  StartRow
+>(`
   select operation.*, operation.id = link.operation_id as is_linked, link.fingerprint, link.created_at as linked_at,
     counted.repeated
   from (select count(*)::integer as repeated from order_operations
@@ -84,7 +87,36 @@ const linkConflict = `on conflict (client, route, key) do update set fingerprint
       or exists (select from order_operations where id = idempotency_keys.operation_id and state = 'refused')
       or idempotency_keys.operation_id = excluded.operation_id`
 
-const insert = fixedStatement<Record<string, unknown>, OrderOperationRow>(`
+type NewRefund = Pick<
+  Required<Insertable<OrderOperationsTable>>,
+  | 'id'
+  | 'refund_type'
+  | 'amount_cents'
+  | 'next_attempt_at'
+  | 'sender'
+  | 'sender_until'
+  | 'unanswered_at'
+  | 'request_key'
+  | 'refunds_before'
+  | 'created_at'
+  | 'asked_by'
+>
+
+type RefundLink = IdempotencyScope & { fingerprint: string; isBare: boolean }
+
+/** The values of the link of a key. */
+type LinkValues = IdempotencyScope & {
+  fingerprint: string
+  is_bare: boolean
+  order_id: string
+  operation_id: string
+  created_at: Date | string
+}
+
+/** The row, its link, and the order as it was read. */
+type InsertValues = NewRefund & LinkValues & Pick<OrderRow, 'version' | 'denied_refunds'>
+
+const insert = fixedStatement<InsertValues, OrderOperationRow>(`
   with locked as (
     select id from orders where id = :order_id::uuid and version = :version and denied_refunds = :denied_refunds for update
   ), link as (
@@ -104,23 +136,6 @@ const insert = fixedStatement<Record<string, unknown>, OrderOperationRow>(`
     update orders set refund_open = true from intent where orders.id = intent.order_id
   )
   select * from intent`)
-
-type NewRefund = Pick<
-  Required<Insertable<OrderOperationsTable>>,
-  | 'id'
-  | 'refund_type'
-  | 'amount_cents'
-  | 'next_attempt_at'
-  | 'sender'
-  | 'sender_until'
-  | 'unanswered_at'
-  | 'request_key'
-  | 'refunds_before'
-  | 'created_at'
-  | 'asked_by'
->
-
-type RefundLink = IdempotencyScope & { fingerprint: string; isBare: boolean }
 
 /**
  * Commits the intent of a refund with the link of its key in one statement. Undefined when the order has changed,
@@ -151,7 +166,7 @@ export async function insertRefund(
   }
 }
 
-const relink = fixedStatement<Record<string, unknown>, { key: string }>(`
+const relink = fixedStatement<LinkValues, { key: string }>(`
   insert into idempotency_keys (client, route, key, fingerprint, order_id, operation_id, created_at)
   ${linkValues} ${linkConflict} returning key`)
 

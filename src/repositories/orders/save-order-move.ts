@@ -1,6 +1,11 @@
 import type { Db, Trx } from '../../db/database.ts'
 import { fixedStatement } from '../../db/statements.ts'
 import { insertEntries, type NewActivity } from '../audit/activity-queries.ts'
+import {
+  insertOrderEvents,
+  insertRefundEvents,
+  type OrderEventValues,
+} from '../events/event-log.ts'
 import type { OrderOperationRow } from './order-operations.ts'
 import type { OrderRow } from './order-queries.ts'
 import { unknownList } from './state-lists.ts'
@@ -19,8 +24,10 @@ const ordersAtMost = 50
 /** What reported a change of an order first: a webhook or a status check. */
 export type ReportedBy = 'webhook' | 'status_check'
 
+type WebhookValues = Record<'reported_at' | 'heard_since' | 'noted_since' | 'in_time_since', Date>
+
 /** The values of the parts below. A process ignores what was recorded before its start (`startedAt`). */
-function webhookValues(now: Date, startedAt: Date) {
+function webhookValues(now: Date, startedAt: Date): WebhookValues {
   const sinceStart = (ms: number) => new Date(Math.max(now.getTime() - ms, startedAt.getTime()))
   return {
     reported_at: now,
@@ -88,6 +95,9 @@ const moved = [
   'last_updated_at',
   'refund_contradicted',
   'refund_settled',
+  'settled_as',
+  'settled_at',
+  'settled_reason',
   'currency',
 ] as const satisfies (keyof OrderRow)[]
 
@@ -122,15 +132,18 @@ type OrderMove = {
   note: string | null
   next: NextCheck
   report: ChangeReport
+  events: OrderEventValues
 } & Along
 
 const nextCheck = `next_check_at = case when :while_webhooks::timestamptz is not null and ${webhooksArrive}
   then :while_webhooks::timestamptz else :next_check_at::timestamptz end`
 
+type CheckValues = { next_check_at: Date | null; while_webhooks: Date | null } & WebhookValues
+
 function checkValues(
   { at, whileWebhooksArrive }: NextCheck,
   { now, startedAt }: Pick<ChangeReport, 'now' | 'startedAt'>,
-) {
+): CheckValues {
   return {
     next_check_at: at,
     while_webhooks: whileWebhooksArrive,
@@ -140,8 +153,31 @@ function checkValues(
 
 type MovedRow = OrderRow & { has_ended: boolean }
 
+/** The columns after the move, the order before it, and what is written along. Lists are JSON texts. */
+type MoveValues = Omit<Pick<OrderRow, (typeof moved)[number]>, 'payments' | 'refunds'> &
+  CheckValues &
+  OrderEventValues & {
+    payments: string
+    refunds: string
+    id: string
+    known_version: number
+    known_unanswered: Date | null
+    from_status: string
+    source: string
+    note: string | null
+    frees: string | undefined
+    only_of: string | undefined
+    ended_id: string | undefined
+    ended_state: 'done' | 'refused' | undefined
+    ended_refund: string | null | undefined
+    ended_cents: number | null | undefined
+    provider_code: string | null | undefined
+    finished_at: Date | null | undefined
+    entries: string
+  }
+
 const writeWith = (report: string) =>
-  fixedStatement<Record<string, unknown>, MovedRow>(`
+  fixedStatement<MoveValues, MovedRow>(`
   with moved as (
     update orders set ${moved.map((column) => `${column} = :${column}`).join(', ')}, ${nextCheck},
       sender = case when sender = :frees::uuid then null else sender end,
@@ -151,9 +187,7 @@ const writeWith = (report: string) =>
           and state in (${unknownList}) and id <> :ended_id::uuid) end,
       refund_unclear = case when :ended_id::uuid is null then refund_unclear end
     where id = :id and version = :known_version
-      and cancel_requested_at is not distinct from :known_cancel::timestamptz
       and unanswered_at is not distinct from :known_unanswered::timestamptz
-      and settled_as is not distinct from :known_settled::text
       and (:only_of::uuid is null or sender = :only_of::uuid)
     returning *
   ), ended as (
@@ -162,11 +196,11 @@ const writeWith = (report: string) =>
       sender = null, sender_until = null, unanswered_at = null
     from moved where order_operations.id = :ended_id::uuid
       and (order_operations.state in (${unknownList}) or order_operations.state = 'refused' and :ended_state = 'done')
-    returning order_operations.id
+    returning order_operations.*
   ), event as (
     insert into order_events (order_id, client, at, source, from_status, to_status, status_detail, version, note)
     select id, client, last_updated_at, :source, :from_status, status, status_detail, version, :note from moved
-  ), ${report} ${insertEntries(
+  ), ${insertOrderEvents}, ${insertRefundEvents('ended')}, ${report} ${insertEntries(
     'exists (select from moved) and (:ended_id::uuid is null or exists (select from ended))',
   )}
   select moved.*, exists (select from ended) as has_ended from moved`)
@@ -183,20 +217,17 @@ const write = {
  */
 export async function writeOrderMove(
   db: Db | Trx,
-  { before, after, source, note, next, report, entries, ends, frees, onlyOf }: OrderMove,
+  { before, after, source, note, next, report, events, entries, ends, frees, onlyOf }: OrderMove,
 ): Promise<{ order: OrderRow; hasEnded: boolean } | undefined> {
-  const values: Record<string, unknown> = {}
-  for (const column of moved) values[column] = after[column]
   const [row] = await write[report.reportedBy ?? 'none'](db, {
-    ...values,
+    ...after,
     ...checkValues(next, report),
+    ...events,
     payments: JSON.stringify(after.payments),
     refunds: JSON.stringify(after.refunds),
     id: before.id,
     known_version: before.version,
-    known_cancel: before.cancel_requested_at,
     known_unanswered: before.unanswered_at,
-    known_settled: before.settled_as,
     from_status: before.status,
     source,
     note,
@@ -218,7 +249,10 @@ export async function writeOrderMove(
 type StatusCheck = { checkedAt: Date | null; next: NextCheck; report: ChangeReport }
 
 const statusCheckWith = (report: string) =>
-  fixedStatement<Record<string, unknown>, OrderRow>(`
+  fixedStatement<
+    Pick<OrderRow, 'id' | 'version' | 'mp_user_id'> & CheckValues & { checked_at: Date | null },
+    OrderRow
+  >(`
   ${report} update orders set ${nextCheck}, checked_at = coalesce(:checked_at, checked_at),
     checks = checks + case when :checked_at::timestamptz is null then 0 else 1 end
   where id = :id and version = :version returning *`)
@@ -257,7 +291,7 @@ export type StatusCheckNote = Pick<OrderRow, 'id' | 'version'> & {
   times: number
 }
 
-const noteAll = fixedStatement<Record<string, unknown>, never>(`
+const noteAll = fixedStatement<WebhookValues & { checks: string }, never>(`
   with checked as (
     select * from jsonb_to_recordset(:checks::jsonb) as checked (id uuid, version integer, checked_at timestamptz, times integer,
       known_next timestamptz, next_check_at timestamptz, while_webhooks timestamptz)

@@ -87,7 +87,7 @@ export async function updatePerson(
 }
 
 /** Uses up an invitation: the first request that presents it sets the password. */
-export async function useInvitation(
+export async function usePersonInvitation(
   trx: Trx,
   { hash, passwordHash, now }: { hash: string; passwordHash: string; now: Date },
 ): Promise<PersonRow | undefined> {

@@ -6,6 +6,7 @@ import type { Payment } from '../../domain/order.ts'
 import { statesThat, throughStatuses } from '../../domain/order-state.ts'
 import type { OrderRow } from '../orders/order-queries.ts'
 import { statesOf } from '../orders/state-lists.ts'
+import { insertUnclaimedEvent } from './unclaimed-events.ts'
 
 /** The reason of an unclaimed payment that this service has ended, not a person. */
 const namedReason = 'the order names this payment as its own'
@@ -178,8 +179,12 @@ async function separate(
     .where('payment_id', 'in', paymentIds)
     .where('state', '=', 'dismissed')
     .where('reason', '=', namedReason)
-    .executeTakeFirst()
-  return opened.numUpdatedRows > 0n
+    .returningAll()
+    .execute()
+  for (const orphan of opened) {
+    await insertUnclaimedEvent(trx, 'payment.unclaimed', 'dismissed', orphan, now)
+  }
+  return opened.length > 0
 }
 
 async function relinkToOrder(
@@ -209,7 +214,7 @@ export async function followLinks(
   now: Date,
 ): Promise<void> {
   if (paymentIds.length === 0) return
-  await trx
+  const named = await trx
     .updateTable('orphans')
     .set({ state: 'dismissed', reason: namedReason, settled_at: now })
     .where('client', '=', client)
@@ -224,7 +229,10 @@ export async function followLinks(
           .where('provider_payments.order_id', 'is not', null),
       ),
     )
+    .returningAll()
     .execute()
+  for (const orphan of named)
+    await insertUnclaimedEvent(trx, 'payment.matched', 'open', orphan, now)
   const linked = sql`from provider_payments payment
     where payment.client = ${client} and payment.payment_id = any(${[...paymentIds]}::text[]) and payment.order_id is not null`
   await sql`update settlement_rows as row set order_id = payment.order_id, last_updated_at = ${now} ${linked}

@@ -67,7 +67,7 @@ const stored = [
 
 type NewWebhook = Pick<Insertable<WebhookLogTable>, (typeof stored)[number]>
 
-const receive = fixedStatement<Record<string, unknown>, DueWebhook>(`
+const receive = fixedStatement<NewWebhook, DueWebhook>(`
   with w as (
     insert into webhook_log (${stored.join(', ')}) values (${stored.map((name) => `:${name}`).join(', ')})
     on conflict (delivery_key) do update set deliveries = webhook_log.deliveries + 1
@@ -106,7 +106,19 @@ export type WebhookEnd = {
   durationMs: number
 }
 
-const finish = fixedStatement<Record<string, unknown>, WebhookNotice>(`
+type FinishValues = Pick<
+  WebhookRow,
+  | 'id'
+  | 'status'
+  | 'client'
+  | 'order_id'
+  | 'error_message'
+  | 'next_attempt_at'
+  | 'processed_at'
+  | 'duration_ms'
+>
+
+const finish = fixedStatement<FinishValues, WebhookNotice>(`
   update webhook_log set status = :status, client = coalesce(:client, client), order_id = coalesce(:order_id, order_id),
     error_message = :error_message, next_attempt_at = :next_attempt_at, processed_at = :processed_at,
     duration_ms = :duration_ms, attempts = attempts + 1

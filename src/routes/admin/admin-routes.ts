@@ -1,20 +1,15 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { asClientName } from '../../domain/client-name.ts'
 import { snakeCased } from '../../domain/field-names.ts'
-import type { HttpServer } from '../../http/create-server.ts'
 import {
   readClientInformation,
   readClientSummaries,
 } from '../../payments/admin/client-information.ts'
 import { unpinAccount } from '../../payments/connection/connected-account.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { actorOf } from '../../payments/operations/request-context.ts'
-import type { WebhookInbox } from '../../payments/webhooks/webhook-inbox.ts'
-import { addActivityRoutes } from '../audit/activity-routes.ts'
-import { addInvitationAdminRoutes } from '../connection/invitation-admin-routes.ts'
+import { actorOf } from '../../payments/request-context.ts'
 import { findOrderPage } from '../orders/list-orders.ts'
 import { OrdersResponse } from '../orders/order-schemas.ts'
-import { addFreeTerminalRoute } from '../terminals/free-terminal-route.ts'
-import { addWebhookLogRoutes } from '../webhooks/webhook-log-routes.ts'
 import {
   AdminOrdersQuery,
   ClientParams,
@@ -22,27 +17,17 @@ import {
   ClientsResponse,
   UnpinResponse,
 } from './admin-schemas.ts'
-import { addAlertRoutes, type TestAlerts } from './notification-routes.ts'
-import { addSimulateRoutes } from './simulate-routes.ts'
 
-export function addAdminRoutes(
-  app: HttpServer,
-  deps: PaymentDeps,
-  inbox: WebhookInbox,
-  testAlerts: TestAlerts,
-): void {
-  addAlertRoutes(app, deps, testAlerts)
-  addClientRoutes(app, deps)
-  addInvitationAdminRoutes(app, deps)
-  addWebhookLogRoutes(app, deps, inbox)
-  addActivityRoutes(app, deps)
-  addSimulateRoutes(app, deps)
-  addFreeTerminalRoute(app, deps)
-
+/** Orders of all clients. */
+export const allOrderRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (
+  app,
+  { deps },
+) => {
   app.get(
-    '/admin/orders',
+    '',
     {
-      config: { access: 'admin', compressed: true },
+      ...app.forList,
+      config: { needs: 'administer' },
       schema: {
         operationId: 'listAllOrders',
         summary: 'Orders of all clients, newest first',
@@ -62,11 +47,13 @@ export function addAdminRoutes(
   )
 }
 
-function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
+/** The clients, with their connections and keys. */
+export const clientRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.get(
-    '/admin/clients',
+    '',
     {
-      config: { access: 'admin', compressed: true },
+      ...app.forList,
+      config: { needs: 'administer' },
       schema: {
         operationId: 'listClients',
         summary: 'All clients, without their tokens',
@@ -80,9 +67,9 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.get(
-    '/admin/clients/:clientName',
+    '/:clientName',
     {
-      config: { access: 'admin' },
+      config: { needs: 'administer' },
       schema: {
         operationId: 'readClient',
         summary: 'Connection, tokens and key of a client; every look at tokens is audited',
@@ -118,9 +105,9 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.post(
-    '/admin/clients/:clientName/unpin',
+    '/:clientName/unpin',
     {
-      config: { access: 'admin' },
+      config: { needs: 'administer' },
       schema: {
         operationId: 'unpinAccount',
         summary: 'Let the next connection of a client choose its account',

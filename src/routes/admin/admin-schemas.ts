@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { ClientName, OrderId, Timestamp } from '../field-schemas.ts'
+import { ClientNameSchema, OrderId, Timestamp } from '../field-schemas.ts'
 import { ListOrdersQuery } from '../orders/order-schemas.ts'
 
-export const ClientParams = z.object({ clientName: ClientName })
+export const ClientParams = z.object({ clientName: ClientNameSchema })
 
 export const ClientResponse = z
   .object({

@@ -1,9 +1,9 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import type { HttpServer } from '../../http/create-server.ts'
 import { recordSuccess } from '../../payments/audit/activity.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { actorOf } from '../../payments/operations/request-context.ts'
+import { actorOf } from '../../payments/request-context.ts'
 import { type Reason, sentenceOf } from '../../texts/reason.ts'
 
 export type TestAlerts = () => Promise<
@@ -40,11 +40,14 @@ const AlertsTestedInPart = Tested.meta({
   example: { message: 'Some receivers did not get the message', results: [arrived, failed] },
 })
 
-export function addAlertRoutes(app: HttpServer, deps: PaymentDeps, test: TestAlerts): void {
+export const alertRoutes: FastifyPluginAsyncZod<{
+  deps: PaymentDeps
+  testAlerts: TestAlerts
+}> = async (app, { deps, testAlerts }) => {
   app.post(
-    '/admin/alerts/test',
+    '/test',
     {
-      config: { access: 'admin', errors: ['CONFLICT'] },
+      config: { needs: 'administer', errors: ['CONFLICT'] },
       schema: {
         operationId: 'testFleetAlerts',
         summary: 'Send a test message to every receiver of alerts',
@@ -60,7 +63,7 @@ export function addAlertRoutes(app: HttpServer, deps: PaymentDeps, test: TestAle
       },
     },
     async (request, reply) => {
-      const results = await test()
+      const results = await testAlerts()
       if (results.length === 0) {
         throw new AppError('CONFLICT', { message: 'No receiver of alerts is set (ALERT_…)' })
       }

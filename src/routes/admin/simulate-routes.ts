@@ -1,8 +1,9 @@
-import type { HttpServer } from '../../http/create-server.ts'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { simulateOrder } from '../../payments/admin/simulate-order.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { actorOf } from '../../payments/operations/request-context.ts'
+import { actorOf } from '../../payments/request-context.ts'
 import { providerErrors } from '../authentication.ts'
+import { orderHistory } from '../orders/order-history.ts'
 import {
   SimulateBody,
   SimulateParams,
@@ -12,17 +13,21 @@ import {
 
 /** The specification gives the path in two forms; both are served. */
 const paths = [
-  { path: '/admin/orders/:idempotencyKey/simulate', operationId: 'simulateOrder' },
-  { path: '/admin/orders/simulate/:idempotencyKey', operationId: 'simulateOrderByOtherPath' },
+  { path: '/:idempotencyKey/simulate', operationId: 'simulateOrder' },
+  { path: '/simulate/:idempotencyKey', operationId: 'simulateOrderByOtherPath' },
 ] as const
 
-export function addSimulateRoutes(app: HttpServer, deps: PaymentDeps): void {
+export const simulateRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (
+  app,
+  { deps },
+) => {
+  await app.register(orderHistory, { deps })
   for (const { path, operationId } of paths) {
     app.post(
       path,
       {
         config: {
-          access: 'admin',
+          needs: 'administer',
           ofOrder: true,
           errors: [...providerErrors, 'NOT_SANDBOX', 'CONFLICT', 'ORDER_NOT_REFUNDABLE'],
         },

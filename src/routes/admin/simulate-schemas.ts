@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { fieldMessage } from '../../errors/field-reasons.ts'
-import { ClientName, OrderId } from '../field-schemas.ts'
+import { ClientNameSchema, OrderId } from '../field-schemas.ts'
 import { Status } from '../orders/order-schemas.ts'
 
 export const SimulateParams = z.object({ idempotencyKey: OrderId })
 export const SimulateQuery = z.object({
-  client: ClientName.optional().describe('The client of the order; must match when given'),
+  client: ClientNameSchema.optional().describe('The client of the order; must match when given'),
 })
 
 const failureDetails = [

@@ -1,8 +1,8 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { snakeCased } from '../../domain/field-names.ts'
-import type { HttpServer } from '../../http/create-server.ts'
 import { createApiKey, revokeApiKey, revokeClientKeys } from '../../payments/api-keys/api-keys.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { actorOf } from '../../payments/operations/request-context.ts'
+import { actorOf } from '../../payments/request-context.ts'
 import { listApiKeys } from '../../repositories/api-keys/api-key-queries.ts'
 import { MessageResponse } from '../connection/oauth-schemas.ts'
 import {
@@ -12,11 +12,17 @@ import {
   RevokeBody,
 } from './api-key-schemas.ts'
 
-export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
+export const apiKeyRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
+  await app.register(keyRoutes, { deps })
+  await app.register(revocationRoute, { deps })
+}
+
+/** The keys of all clients, and new ones. */
+const keyRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.get(
-    '/api-keys',
+    '',
     {
-      config: { access: 'admin' },
+      config: { needs: 'administer' },
       schema: {
         operationId: 'listApiKeys',
         summary: 'All keys of all clients, newest first',
@@ -42,9 +48,9 @@ export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.post(
-    '/api-keys',
+    '',
     {
-      config: { access: 'admin', errors: ['OAUTH_NOT_CONNECTED'] },
+      config: { needs: 'administer', errors: ['OAUTH_NOT_CONNECTED'] },
       schema: {
         operationId: 'createApiKey',
         summary: 'Make a key for a connected client',
@@ -68,11 +74,14 @@ export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
       })
     },
   )
+}
 
+/** The end of a key. */
+const revocationRoute: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.post(
-    '/api-keys/revoke',
+    '/revoke',
     {
-      config: { access: 'admin', errors: ['NOT_FOUND'] },
+      config: { needs: 'administer', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'revokeApiKeys',
         summary: 'End all keys of a client at once, or one key',

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { fieldMessage } from '../../errors/field-reasons.ts'
-import { ClientName, Timestamp, text } from '../field-schemas.ts'
+import { ClientNameSchema, limitedText, Timestamp } from '../field-schemas.ts'
 
 const KeyId = z.uuid().describe('Names the key; it is no secret')
 
 export const CreateApiKeyBody = z
   .strictObject({
-    client: ClientName,
-    description: text(0, 200).optional().meta({ example: 'ERP, casa central' }),
+    client: ClientNameSchema,
+    description: limitedText(0, 200).optional().meta({ example: 'ERP, casa central' }),
   })
   .meta({ id: 'NewApiKey', example: { client: 'acme', description: 'ERP, casa central' } })
 
@@ -68,7 +68,7 @@ export const ApiKeysResponse = z
 
 export const RevokeBody = z
   .strictObject({
-    client: ClientName.optional().describe('All keys of this client'),
+    client: ClientNameSchema.optional().describe('All keys of this client'),
     key_id: KeyId.optional().describe('This key alone'),
   })
   .superRefine(({ client, key_id }, context) => {

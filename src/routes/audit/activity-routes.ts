@@ -1,5 +1,5 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { AppError, invalid } from '../../errors/app-error.ts'
-import type { HttpServer } from '../../http/create-server.ts'
 import { readActivity } from '../../payments/audit/activity.ts'
 import { createAuthorOf } from '../../payments/audit/entry-author.ts'
 import { verifyActivityChain } from '../../payments/audit/verify-activity.ts'
@@ -18,11 +18,15 @@ not be sealed in the chain yet: \`unsealed\`. Old entries were deleted up to \`s
 and hash of a later \`activity log checkpoint\` line of the service's log. At most ${checksAtOnce} checks at a time (429);
 disconnect to end one.`
 
-export function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
+export const activityRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (
+  app,
+  { deps },
+) => {
   app.get(
-    '/admin/activity',
+    '',
     {
-      config: { access: 'managers', compressed: true },
+      ...app.forList,
+      config: { needs: 'see_activity', within: 'all_stores' },
       schema: {
         operationId: 'listActivity',
         summary: 'The audit log, newest first',
@@ -60,12 +64,18 @@ export function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
       }
     },
   )
+}
 
+/** The check of the whole log; beside `activityRoutes`. */
+export const activityCheckRoute: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (
+  app,
+  { deps },
+) => {
   let checks = 0
   app.get(
-    '/admin/activity/verify',
+    '/verify',
     {
-      config: { access: 'admin' },
+      config: { needs: 'administer' },
       schema: {
         operationId: 'verifyActivity',
         summary: 'Check that no entry of the audit log was changed, removed or added',

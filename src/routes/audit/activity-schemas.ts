@@ -1,22 +1,22 @@
 import { z } from 'zod'
 import { fieldMessage } from '../../errors/field-reasons.ts'
 import {
-  ClientName,
+  ClientNameSchema,
+  limitedText,
   queryInteger,
   queryLimit,
   queryOffset,
   Timestamp,
-  text,
 } from '../field-schemas.ts'
 import { pageFields, querySequenceCursor } from '../list-cursor.ts'
 
 export const ActivityQuery = z.object({
   limit: queryLimit(200, 50),
   offset: queryOffset(1_000_000_000),
-  action: text(1, 100).optional().describe('This action only, such as order.created'),
-  resource_type: text(1, 100).optional().describe('This kind of thing only, such as order'),
+  action: limitedText(1, 100).optional().describe('This action only, such as order.created'),
+  resource_type: limitedText(1, 100).optional().describe('This kind of thing only, such as order'),
   status: z.enum(['success', 'failed']).optional().describe('What became of the action'),
-  client: ClientName.optional().describe('Actions for this client only'),
+  client: ClientNameSchema.optional().describe('Actions for this client only'),
   order_id: z.uuid().optional().describe('What was done to this order'),
   person_id: z.uuid().optional().describe('What this person did'),
   from: z.iso.datetime({ offset: true }).optional().describe('At or after'),
@@ -24,7 +24,7 @@ export const ActivityQuery = z.object({
   cursor: querySequenceCursor(),
 })
 
-export const Who = z
+export const WhoSchema = z
   .object({
     kind: z.enum(['person', 'key', 'administrator', 'service']),
     name: z
@@ -48,7 +48,7 @@ export const ActivityResponse = z
           status: z.enum(['success', 'failed']),
           error_message: z.string().nullable(),
           metadata: z.record(z.string(), z.unknown()),
-          who: Who,
+          who: WhoSchema,
           duration_ms: z.number(),
           created_at: Timestamp,
           seq: z

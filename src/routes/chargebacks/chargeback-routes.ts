@@ -1,8 +1,8 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import type { z } from 'zod'
 import { camelCased } from '../../domain/field-names.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import { AppError } from '../../errors/app-error.ts'
-import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import {
   type ChargebackRow,
@@ -10,7 +10,7 @@ import {
   listChargebacks,
 } from '../../repositories/chargebacks/chargeback-queries.ts'
 import { tenantOfRequest } from '../authentication.ts'
-import { storesOfRequest } from '../session/store-access.ts'
+import { storesOfRequest } from '../store-access.ts'
 import {
   ChargebackParams,
   ChargebackResponse,
@@ -19,11 +19,15 @@ import {
 } from './chargeback-schemas.ts'
 
 /** Disputes that buyers opened at their banks, as last read at the provider. */
-export function addChargebackRoutes(app: HttpServer, deps: PaymentDeps): void {
+export const chargebackRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (
+  app,
+  { deps },
+) => {
   app.get(
-    '/chargebacks',
+    '',
     {
-      config: { access: 'client', allClients: true, compressed: true },
+      ...app.forList,
+      config: { needs: 'see', within: 'list', allClients: true },
       schema: {
         operationId: 'listChargebacks',
         summary: 'Charge-backs, those found last first',
@@ -43,9 +47,9 @@ export function addChargebackRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.get(
-    '/chargebacks/:chargebackId',
+    '/:chargebackId',
     {
-      config: { access: 'client', errors: ['NOT_FOUND'] },
+      config: { needs: 'see', within: 'chargeback', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'readChargeback',
         summary: 'One charge-back, as it was last read',

@@ -1,6 +1,13 @@
 import { z } from 'zod'
 import { chargebackStates } from '../../domain/chargeback.ts'
-import { ClientQuery, ErpId, PartQuery, PointAmount, Timestamp, text } from '../field-schemas.ts'
+import {
+  ClientQuery,
+  ErpId,
+  limitedText,
+  PartQuery,
+  PointAmount,
+  Timestamp,
+} from '../field-schemas.ts'
 
 const State = z.enum(chargebackStates)
 
@@ -69,7 +76,7 @@ export const ListChargebacksQuery = z.object({
 })
 
 export const ChargebackParams = z.object({
-  chargebackId: text(1, 100)
+  chargebackId: limitedText(1, 100)
     .describe("Our id of the charge-back, or the provider's number of its case")
     .meta({ example: exampleChargeback.id }),
 })

@@ -1,4 +1,4 @@
-import { escapeHtml } from '../../http/escape-html.ts'
+import { escapeHtml } from '../../http/html.ts'
 import type { ClosingNames } from '../../payments/closings/list-charges.ts'
 import type { Language } from '../../texts/language.ts'
 import { closingWords, localAmount, localTime, methodWord, type Say } from './closing-file.ts'

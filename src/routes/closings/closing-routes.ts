@@ -1,8 +1,10 @@
 import { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
+import type { Means } from '../../domain/closing.ts'
 import { camelCased } from '../../domain/field-names.ts'
 import { centsFromPoint } from '../../domain/money.ts'
-import type { HttpServer } from '../../http/create-server.ts'
+import type { OpenRequests } from '../../http/open-request-limit.ts'
 import {
   amend,
   type ClosingRequest,
@@ -14,12 +16,13 @@ import {
 } from '../../payments/closings/closings.ts'
 import { describeClosing, listCharges } from '../../payments/closings/list-charges.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { actorOf } from '../../payments/operations/request-context.ts'
+import { actorOf } from '../../payments/request-context.ts'
 import { listClosings } from '../../repositories/closings/closing-queries.ts'
-import { preferredLanguage } from '../../texts/language.ts'
+import { type Language, preferredLanguage } from '../../texts/language.ts'
 import { providerErrors, tenantOfRequest } from '../authentication.ts'
-import { storesOfRequest } from '../session/store-access.ts'
+import { storesOfRequest } from '../store-access.ts'
 import { StoreParams } from '../stores/store-schemas.ts'
+import { signed, spanErrors } from './closing-errors.ts'
 import { closingCsv, closingFacts, fileName } from './closing-file.ts'
 import { closingPrintout } from './closing-printout.ts'
 import {
@@ -39,23 +42,31 @@ import {
   TimeZoneResponse,
 } from './closing-schemas.ts'
 import { viewAmendment, viewClosing, viewOpened, viewWholeClosing } from './closing-view.ts'
+import { readClosingRoute, wholeOf } from './read-closing-route.ts'
 
-const spanErrors = ['CLOSING_OVERLAPS', 'CLOSING_GAP', 'CLOSING_SIGNED'] as const
 const json = <Schema>(schema: Schema) => ({ 'application/json': { schema } })
 
 /** The closings of a box or a store, compared with the provider's own records. */
-export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
-  const language = (request: FastifyRequest) =>
-    preferredLanguage(request.headers['accept-language'])
-  const wholeOf = async (request: FastifyRequest, id: string, words = language(request)) => {
-    const { closing, amendments } = await readClosing(deps, tenantOfRequest(request), id)
-    return viewWholeClosing(closing, amendments, words)
-  }
+export const closingRoutes: FastifyPluginAsyncZod<{
+  deps: PaymentDeps
+  waits: OpenRequests
+}> = async (app, { deps, waits }) => {
+  await app.register(openingRoutes, { deps })
+  await app.register(readClosingRoute, { deps, waits })
+  await app.register(paperRoutes, { deps })
+  await app.register(decisionRoutes, { deps })
+}
 
+/** A day or another time is closed, and those that are. */
+const openingRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.post(
-    '/closings',
+    '',
     {
-      config: { access: 'client', errors: ['NOT_FOUND', ...spanErrors, ...providerErrors] },
+      config: {
+        needs: 'close_days',
+        within: 'box',
+        errors: ['NOT_FOUND', ...spanErrors, ...providerErrors],
+      },
       schema: {
         operationId: 'openClosing',
         summary: 'Close the day of a box or a store',
@@ -86,9 +97,10 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.get(
-    '/closings',
+    '',
     {
-      config: { access: 'client', compressed: true },
+      ...app.forList,
+      config: { needs: 'see', within: 'list' },
       schema: {
         operationId: 'listClosings',
         summary: 'Closings of the client, newest day first',
@@ -113,25 +125,15 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       }
     },
   )
+}
 
+/** A closing for a spreadsheet and on paper. */
+const paperRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.get(
-    '/closings/:closingId',
+    '/:closingId/csv',
     {
-      config: { access: 'client', compressed: true },
-      schema: {
-        operationId: 'readClosing',
-        summary: 'A closing with what differs, and its amendments',
-        params: ClosingParams,
-        response: { 200: ClosingResponse },
-      },
-    },
-    async (request) => wholeOf(request, request.params.closingId),
-  )
-
-  app.get(
-    '/closings/:closingId/csv',
-    {
-      config: { access: 'client', compressed: true },
+      ...app.forList,
+      config: { needs: 'see', within: 'closing' },
       schema: {
         operationId: 'downloadClosing',
         summary: 'All charges of a closing, for a spreadsheet',
@@ -149,7 +151,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { closing } = await readClosing(deps, client, request.params.closingId)
       const names = await describeClosing(deps, closing)
       const file = { closing, names, charges: await listCharges(deps, closing) }
-      const words = request.query.language ?? language(request)
+      const words = request.query.language ?? languageOf(request)
       return reply
         .type('text/csv; charset=utf-8')
         .header('content-disposition', `attachment; filename="${fileName(closing)}"`)
@@ -158,9 +160,10 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.get(
-    '/closings/:closingId/print',
+    '/:closingId/print',
     {
-      config: { access: 'client', compressed: true },
+      ...app.forList,
+      config: { needs: 'see', within: 'closing' },
       schema: {
         operationId: 'printClosing',
         summary: 'A closing as a page to print and sign on paper',
@@ -175,7 +178,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async (request, reply) => {
-      const words = request.query.language ?? language(request)
+      const words = request.query.language ?? languageOf(request)
       const { closing, amendments } = await readClosing(
         deps,
         tenantOfRequest(request),
@@ -190,11 +193,14 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         )
     },
   )
+}
 
+/** What a person does with a closing. */
+const decisionRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.post(
-    '/closings/:closingId/count',
+    '/:closingId/count',
     {
-      config: { access: 'client', errors: ['NOT_FOUND', 'CLOSING_SIGNED'] },
+      config: { needs: 'close_days', within: 'closing', errors: ['NOT_FOUND', signed] },
       schema: {
         operationId: 'countClosing',
         summary: 'Correct what was counted for a closing that is not signed',
@@ -216,9 +222,13 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.post(
-    '/closings/:closingId/sign',
+    '/:closingId/sign',
     {
-      config: { access: 'client', errors: ['NOT_FOUND', 'CLOSING_NOT_CHECKED'] },
+      config: {
+        needs: 'close_days',
+        within: 'closing',
+        errors: ['NOT_FOUND', 'CLOSING_NOT_CHECKED'],
+      },
       schema: {
         operationId: 'signClosing',
         summary: 'Sign a closing',
@@ -231,14 +241,18 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
     async (request) => {
       const { closingId } = request.params
       await sign(deps, tenantOfRequest(request), closingId, actorOf(deps, request))
-      return wholeOf(request, closingId)
+      return wholeOf(deps, request, closingId)
     },
   )
 
   app.post(
-    '/closings/:closingId/amendments',
+    '/:closingId/amendments',
     {
-      config: { access: 'client', errors: ['NOT_FOUND', 'CLOSING_NOT_SIGNED'] },
+      config: {
+        needs: 'close_days',
+        within: 'closing',
+        errors: ['NOT_FOUND', 'CLOSING_NOT_SIGNED'],
+      },
       schema: {
         operationId: 'amendClosing',
         summary: 'Add to a signed closing what its time looks like now',
@@ -254,14 +268,20 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { reason } = request.body
       const actor = actorOf(deps, request)
       const amendment = await amend(deps, tenantOfRequest(request), closingId, reason, actor)
-      return reply.code(201).send(viewAmendment(amendment, language(request)))
+      return reply.code(201).send(viewAmendment(amendment, languageOf(request)))
     },
   )
+}
 
+/** By whose clock the days of a store begin; beside the routes of stores. */
+export const storeTimeZoneRoute: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (
+  app,
+  { deps },
+) => {
   app.put(
-    '/stores/:storeExternalId/time-zone',
+    '/:storeExternalId/time-zone',
     {
-      config: { access: 'client', errors: ['NOT_FOUND'] },
+      config: { needs: 'set_up', within: 'all_stores', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'setStoreTimeZone',
         summary: 'Set by whose clock the days of a store begin',
@@ -284,12 +304,17 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 }
 
-function centsByMedium(declared: Record<string, string>): Record<string, number> {
+function languageOf(request: FastifyRequest): Language {
+  return preferredLanguage(request.headers['accept-language'])
+}
+
+function centsByMedium(declared: Partial<Record<Means, string | undefined>>) {
   return Object.fromEntries(
     // The schema accepts only amounts that convert.
-    Object.entries(declared).map(([medium, amount]) => [
-      medium,
-      centsFromPoint(amount.replace(',', '.')) as number,
-    ]),
+    Object.entries(declared).flatMap(([medium, amount]) =>
+      amount === undefined
+        ? []
+        : [[medium, centsFromPoint(amount.replace(',', '.')) as number] as const],
+    ),
   )
 }

@@ -1,17 +1,18 @@
 import { z } from 'zod'
-import { closingStates, lineKinds } from '../../domain/closing.ts'
+import { closingStates, lineKinds, type Means, means } from '../../domain/closing.ts'
 import { fieldMessage } from '../../errors/field-reasons.ts'
 import { lineActions } from '../../payments/closings/line-texts.ts'
 import { languages } from '../../texts/language.ts'
-import { Who } from '../audit/activity-schemas.ts'
+import { WhoSchema } from '../audit/activity-schemas.ts'
 import {
   ClientQuery,
   ErpId,
+  limitedText,
   PartQuery,
   PointAmount,
+  queryInteger,
   SignedSum,
   Timestamp,
-  text,
 } from '../field-schemas.ts'
 
 const BusinessDay = z.iso
@@ -26,9 +27,10 @@ const CountedAmount = z
   .regex(/^[0-9]{1,12}(?:[.,][0-9]{1,2})?$/, fieldMessage({ code: 'COUNTED_FORM' }))
   .describe('Decimal comma or point')
 
+const counted = means.map((name) => [name, CountedAmount.optional()] as const)
 const Declared = z
-  .record(text(1, 40), CountedAmount)
-  .describe('What was counted, by means of payment')
+  .strictObject(Object.fromEntries(counted) as Record<Means, (typeof counted)[number][1]>)
+  .describe('What was counted, by means of payment, before refunds')
 
 export const OpenClosingBody = z
   .strictObject({
@@ -118,7 +120,7 @@ const Line = z
       .nullable()
       .describe('Of a late payment: the order that was charged instead, where one is found'),
     dismissed: z
-      .object({ by: Who.nullable(), reason: z.string(), at: Timestamp })
+      .object({ by: WhoSchema.nullable(), reason: z.string(), at: Timestamp })
       .nullable()
       .describe('Of a payment that needs no order: who said so, and why'),
     message: z.string().describe('For the cashier; language by Accept-Language (es, en, pt)'),
@@ -282,8 +284,15 @@ export const ClosingsResponse = z
     example: { closings: [{ ...exampleClosing, differences: 1 }], total: 1 },
   })
 
+export const ReadClosingQuery = z.object({
+  ...ClientQuery,
+  wait: queryInteger(1, 30)
+    .optional()
+    .describe('Hold the answer up to this many seconds until the closing has a result'),
+})
+
 export const ClosingParams = z.object({
-  closingId: text(1, 100)
+  closingId: limitedText(1, 100)
     .describe('Id of the closing')
     .meta({ example: '0a4c2b3e-51f0-4d5f-9d3a-7d3f0a6b1c22' }),
 })
@@ -309,7 +318,7 @@ export const ListClosingsQuery = z.object({
 })
 
 export const AmendBody = z
-  .strictObject({ reason: text(1, 500).describe('The reason, kept with the record') })
+  .strictObject({ reason: limitedText(1, 500).describe('The reason, kept with the record') })
   .meta({ id: 'NewAmendment', example: { reason: 'Un cobro llegó después del cierre' } })
 
 export const TimeZoneBody = z

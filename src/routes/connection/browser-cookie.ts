@@ -1,4 +1,4 @@
-import { cookieValue } from '../session/session-cookie.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /**
  * Binds a login to the browser that started it. The `__Host-` prefix needs https. Over plain http (loopback) there is no cookie
@@ -6,11 +6,12 @@ import { cookieValue } from '../session/session-cookie.ts'
  */
 const name = '__Host-tillbridge-login'
 
-export function browserTokenCookie(token: string): string {
-  return `${name}=${token}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=600`
+export function setBrowserToken(reply: FastifyReply, token: string): void {
+  const options = { path: '/', secure: true, httpOnly: true, sameSite: 'lax', maxAge: 600 } as const
+  reply.setCookie(name, token, options)
 }
 
 /** The value that this browser received; undefined when it sends none. */
-export function browserTokenOf(cookieHeader: string | undefined): string | undefined {
-  return cookieValue(cookieHeader, name)
+export function browserTokenOf({ cookies }: FastifyRequest): string | undefined {
+  return cookies[name]
 }

@@ -1,7 +1,7 @@
-import type { HttpServer } from '../../http/create-server.ts'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { createInvitation, revokeInvitation } from '../../payments/connection/invitations.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { actorOf } from '../../payments/operations/request-context.ts'
+import { actorOf } from '../../payments/request-context.ts'
 import { listOpenInvitations } from '../../repositories/connection/invitation-queries.ts'
 import {
   InvitationBody,
@@ -15,11 +15,14 @@ import { MessageResponse } from './oauth-schemas.ts'
 const listedAtMost = 200
 
 /** Links with which shops connect their accounts themselves. */
-export function addInvitationAdminRoutes(app: HttpServer, deps: PaymentDeps): void {
+export const invitationAdminRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (
+  app,
+  { deps },
+) => {
   app.get(
-    '/admin/invitations',
+    '',
     {
-      config: { access: 'admin' },
+      config: { needs: 'administer' },
       schema: {
         operationId: 'listInvitations',
         summary: 'Unused invitations, newest first',
@@ -41,9 +44,9 @@ export function addInvitationAdminRoutes(app: HttpServer, deps: PaymentDeps): vo
   )
 
   app.post(
-    '/admin/invitations',
+    '',
     {
-      config: { access: 'admin', errors: ['CONFLICT'] },
+      config: { needs: 'administer', errors: ['CONFLICT'] },
       schema: {
         operationId: 'createInvitation',
         summary: 'Make a single-use link that connects a client without an account',
@@ -61,9 +64,9 @@ export function addInvitationAdminRoutes(app: HttpServer, deps: PaymentDeps): vo
   )
 
   app.delete(
-    '/admin/invitations/:invitationId',
+    '/:invitationId',
     {
-      config: { access: 'admin', errors: ['NOT_FOUND'] },
+      config: { needs: 'administer', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'revokeInvitation',
         summary: 'End an unused invitation: its link stops working',

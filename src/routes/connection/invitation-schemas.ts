@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { ClientName, Timestamp } from '../field-schemas.ts'
+import { ClientNameSchema, Timestamp } from '../field-schemas.ts'
 
 export const InvitationBody = z
-  .strictObject({ client: ClientName })
+  .strictObject({ client: ClientNameSchema })
   .meta({ id: 'NewInvitation', example: { client: 'otra-tienda' } })
 
 export const InvitationResponse = z

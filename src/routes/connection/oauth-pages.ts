@@ -1,7 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { AppError, ErrorCode } from '../../errors/app-error.ts'
-import { escapeHtml } from '../../http/escape-html.ts'
-import { wantsHtml } from '../../http/html.ts'
+import { escapeHtml, wantsHtml } from '../../http/html.ts'
 import { preferredLanguage } from '../../texts/language.ts'
 import { isTextKey, type TextKey, textIn } from '../../texts/texts.ts'
 

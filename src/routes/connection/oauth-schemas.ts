@@ -1,17 +1,17 @@
 import { z } from 'zod'
-import { ClientName, Timestamp, text } from '../field-schemas.ts'
+import { ClientNameSchema, limitedText, Timestamp } from '../field-schemas.ts'
 
-const TargetUrl = text(1, 2000)
+const TargetUrl = limitedText(1, 2000)
   .optional()
   .describe(
     'Where the browser goes after the connection: this service, loopback, or an allowed origin',
   )
-const Invitation = text(1, 200).describe('Single-use token of an invitation link')
+const Invitation = limitedText(1, 200).describe('Single-use token of an invitation link')
 
-const invited = { client: ClientName, invitation: Invitation, target_url: TargetUrl }
+const invited = { client: ClientNameSchema, invitation: Invitation, target_url: TargetUrl }
 
 export const LoginQuery = z.object({
-  client: ClientName,
+  client: ClientNameSchema,
   target_url: TargetUrl,
   invitation: Invitation.optional(),
   redirect: z
@@ -47,11 +47,13 @@ export const LoginBegunResponse = z
 export const LoginBegunPage = z.string().describe('The same, for a person: it leads on by itself')
 
 export const CallbackQuery = z.object({
-  code: text(1, 500).optional().describe('Authorization code; exchanged once for the tokens'),
-  state: text(1, 200).optional().describe('State of the login that this return belongs to'),
-  iss: text(0, 1000).optional().describe('Who sent the browser back; must be the provider'),
-  error: text(0, 200).optional().describe('Set by the provider when the seller refused'),
-  error_description: text(0, 1000).optional().describe('Why, in the words of the provider'),
+  code: limitedText(1, 500)
+    .optional()
+    .describe('Authorization code; exchanged once for the tokens'),
+  state: limitedText(1, 200).optional().describe('State of the login that this return belongs to'),
+  iss: limitedText(0, 1000).optional().describe('Who sent the browser back; must be the provider'),
+  error: limitedText(0, 200).optional().describe('Set by the provider when the seller refused'),
+  error_description: limitedText(0, 1000).optional().describe('Why, in the words of the provider'),
 })
 
 export const CallbackResponse = z.object({ message: z.string(), client: z.string() }).meta({
@@ -69,7 +71,7 @@ export const ValidateResponse = z
   })
   .meta({ id: 'TokenCheck', example: { valid: true, type: 'client', client: 'acme' } })
 
-export const StatusResponse = z
+export const ConnectionResponse = z
   .object({
     authenticated: z.boolean(),
     client: z.string(),

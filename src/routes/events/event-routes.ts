@@ -1,20 +1,20 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import type { HttpServer } from '../../http/create-server.ts'
-import type { EventStreams, StreamEvent } from '../../http/event-stream.ts'
+import { createEventStreams, type StreamEvent, type StreamLimits } from '../../http/event-stream.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { createEventReader } from '../../payments/events/event-source.ts'
+import { createEventReader } from '../../payments/process/event-source.ts'
 import { readStores } from '../../payments/stores/manage-stores.ts'
-import { type Guards, placeOwner, tenantOfRequest } from '../authentication.ts'
+import { placeOwner, tenantOfRequest } from '../authentication.ts'
 import { AnyClientQuery, StreamQuery } from '../field-schemas.ts'
-import { storesOfRequest } from '../session/store-access.ts'
+import { storesOfRequest } from '../store-access.ts'
 
 const EventsQuery = z.object({
   ...AnyClientQuery,
   ...StreamQuery,
 })
 
-const description = `Server-sent events, for pages and monitoring: small hints at what changed, after which one reads what one
-shows.
+const description = `For pages: server-sent hints at what changed, after which a page reads again what it shows. A hint may be
+lost. Programs read the feed, \`GET /events/feed\`, which misses nothing.
 
 | event | data | who receives it |
 |---|---|---|
@@ -34,19 +34,18 @@ const Events = z.string().meta({
 
 const paceMs = 250
 
-export function addEventRoutes(
-  app: HttpServer,
-  deps: PaymentDeps,
-  guards: Guards,
-  streams: EventStreams,
-): void {
+export const eventRoutes: FastifyPluginAsyncZod<{
+  deps: PaymentDeps
+  streams?: Partial<StreamLimits> | undefined
+}> = async (app, { deps, streams: limits }) => {
+  const streams = createEventStreams(app, limits)
   app.get(
-    '/events',
+    '',
     {
-      config: { access: 'client', allClients: true },
+      config: { needs: 'see', within: 'list', allClients: true },
       schema: {
         operationId: 'followEvents',
-        summary: 'Follow everything that happens live, as server-sent events',
+        summary: 'For pages: hints at what changes, as server-sent events',
         description,
         querystring: EventsQuery,
         response: {
@@ -76,7 +75,7 @@ export function addEventRoutes(
         paceMs,
         maxSeconds: request.query.max_seconds,
         watch: reader.watch,
-        checkAccess: () => guards.check(request),
+        checkAccess: () => app.authentication.check(request),
         async read(): Promise<StreamEvent[]> {
           const { missed, items } = reader.take()
           if (missed) return [{ event: 'resync', data: {} }]

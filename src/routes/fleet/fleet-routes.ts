@@ -1,3 +1,4 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { actionOf } from '../../fleet/causes.ts'
 import type { FleetChange } from '../../fleet/health-changes.ts'
 import {
@@ -8,10 +9,9 @@ import {
   isProblem,
 } from '../../fleet/health-states.ts'
 import { messageOf } from '../../fleet/health-texts.ts'
-import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { type Language, preferredLanguage } from '../../texts/language.ts'
-import { storesOfRequest } from '../session/store-access.ts'
+import { storesOfRequest } from '../store-access.ts'
 import {
   causeTable,
   FleetChangesQuery,
@@ -26,11 +26,12 @@ no call for the state of a terminal, so the states come from charges and reads. 
 
 ${causeTable}`
 
-export function addFleetRoutes(app: HttpServer, deps: PaymentDeps): void {
+export const fleetRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.get(
-    '/health/fleet',
+    '',
     {
-      config: { access: 'client', allClients: true, compressed: true },
+      ...app.forList,
+      config: { needs: 'see', within: 'list', allClients: true },
       schema: {
         operationId: 'readFleetHealth',
         summary: 'Whether every box can sell, and if not, why',
@@ -50,9 +51,10 @@ export function addFleetRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.get(
-    '/health/fleet/changes',
+    '/changes',
     {
-      config: { access: 'client', allClients: true, compressed: true },
+      ...app.forList,
+      config: { needs: 'see', within: 'list', allClients: true },
       schema: {
         operationId: 'listFleetChanges',
         summary: 'What has changed in the states of boxes, connections and flows, newest first',

@@ -1,5 +1,6 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import type { HttpServer } from '../../http/create-server.ts'
+import type { PaymentMetrics } from '../../metrics/payment-metrics.ts'
 
 const MetricsText = z.string().meta({
   id: 'PaymentMetrics',
@@ -7,14 +8,15 @@ const MetricsText = z.string().meta({
   example: '# TYPE tillbridge_orders_unknown gauge\ntillbridge_orders_unknown 0\n',
 })
 
-export function addMetricsRoute(
-  app: HttpServer,
-  scrape: () => Promise<{ body: string; contentType: string }>,
-): void {
+export const metricsRoute: FastifyPluginAsyncZod<{ scrape: PaymentMetrics['scrape'] }> = async (
+  app,
+  { scrape },
+) => {
   app.get(
-    '/metrics',
+    '',
     {
-      config: { access: 'metrics', compressed: true },
+      ...app.forList,
+      config: { needs: 'administer' },
       schema: {
         operationId: 'readPaymentMetrics',
         summary: 'Figures for Prometheus',

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { centsMeant, pointFromCents, sumCents } from '../../domain/money.ts'
 import { received, type Standing, standings } from '../../domain/order-state.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
+import { readBeside } from '../../payments/orders/order-view.ts'
 import {
   listOrders,
   type OrderFilter,
@@ -11,7 +12,7 @@ import {
 } from '../../repositories/orders/order-list.ts'
 import { preferredLanguage } from '../../texts/language.ts'
 import { cursorsOf, timePageOf, timePlace } from '../list-cursor.ts'
-import { readBeside, viewOrder } from './order-response.ts'
+import { viewOrder } from './order-response.ts'
 import type { ListOrdersQuery } from './order-schemas.ts'
 
 /** A page of orders in the form of the API, with the filters of `among`; of every client when it names none. */

@@ -7,6 +7,7 @@ import {
   Day,
   ErpAmount,
   ErpId,
+  limitedText,
   OrderId,
   PointAmount,
   queryInteger,
@@ -14,7 +15,6 @@ import {
   queryOffset,
   SignedAmount,
   Timestamp,
-  text,
 } from '../field-schemas.ts'
 import { pageFields, queryTimeCursor } from '../list-cursor.ts'
 
@@ -24,7 +24,7 @@ const Standing = z.enum(standings)
 const standingMeans =
   'under_way: waits for the customer. paid, not_paid. refunded: in part or whole. in_doubt: the result of the charge or of a refund is unknown, and an operator must check it. Each order is in one of them; an operator’s decision counts (`settled`)'
 
-export const Outcome = z
+export const OutcomeSchema = z
   .enum(['charged', 'not_charged', 'unknown'])
   .describe('Whether the customer is charged, as far as is known')
 
@@ -56,10 +56,12 @@ const exampleAdvice = {
 export const CreateOrderBody = z
   .strictObject({
     caja_id: ErpId.describe('ERP box id').meta({ example: 'CAJA-1' }),
-    external_reference: text(1, 64).describe('Ticket reference').meta({ example: '0001-00004711' }),
+    external_reference: limitedText(1, 64)
+      .describe('Ticket reference')
+      .meta({ example: '0001-00004711' }),
     amount: ErpAmount,
-    description: text(0, 150).optional().meta({ example: 'Venta mostrador' }),
-    ticket_number: text(0, 64).optional().describe('Invoice number'),
+    description: limitedText(0, 150).optional().meta({ example: 'Venta mostrador' }),
+    ticket_number: limitedText(0, 64).optional().describe('Invoice number'),
     print_ticket: z.boolean().default(false).describe('Whether the terminal prints a receipt'),
     payment_method: z
       .enum(paymentMethods)
@@ -124,32 +126,45 @@ function decoded(given: string): string | undefined {
 export const ReasonHeaders = z.looseObject({ 'x-reason': reason })
 export const RefundHeaders = IdempotencyHeaders.extend({ 'x-reason': reason })
 
+const acceptedOrder = {
+  message: z.string(),
+  order_id: z.uuid(),
+  external_reference: z.string(),
+  status: Status,
+  outcome: OutcomeSchema,
+  retry_safe: z.boolean(),
+  version: z.number(),
+  expires_at: Timestamp,
+  cashier: Cashier,
+}
+const exampleAccepted = {
+  message: 'The order is on its way to the terminal',
+  order_id: exampleOrderId,
+  external_reference: '0001-00004711',
+  status: 'created',
+  outcome: 'unknown',
+  retry_safe: false,
+  version: 2,
+  expires_at: '2026-11-21T14:46:00.000Z',
+  cashier: exampleAdvice,
+} as const
+
 export const CreateOrderResponse = z
-  .object({
-    message: z.string(),
-    order_id: z.uuid(),
-    external_reference: z.string(),
-    status: Status,
-    outcome: Outcome,
-    retry_safe: z.boolean(),
-    version: z.number(),
-    expires_at: Timestamp,
-    cashier: Cashier,
-  })
-  .meta({
-    id: 'OrderAccepted',
-    example: {
-      message: 'The order is on its way to the terminal',
-      order_id: exampleOrderId,
-      external_reference: '0001-00004711',
-      status: 'created',
-      outcome: 'unknown',
-      retry_safe: false,
-      version: 2,
-      expires_at: '2026-11-21T14:46:00.000Z',
-      cashier: exampleAdvice,
-    },
-  })
+  .object(acceptedOrder)
+  .meta({ id: 'OrderAccepted', example: exampleAccepted })
+
+/** The same for a repeated request, here of a sale that is paid by now. */
+export const RepeatedOrderResponse = z.object(acceptedOrder).meta({
+  id: 'OrderRepeated',
+  example: {
+    ...exampleAccepted,
+    message: 'This request made an order before; this is its state now',
+    status: 'processed',
+    outcome: 'charged',
+    version: 4,
+    cashier: { message: 'Cobro aprobado.', action: 'give_receipt', retry_safe: false },
+  },
+})
 
 const NamedAmount = z.object({
   name: z.string().describe('In the provider’s own word'),
@@ -248,7 +263,7 @@ export const OrderResponse = z
     created_at: Timestamp,
     last_updated_at: Timestamp,
     version: z.number().describe('Grows with every change'),
-    outcome: Outcome,
+    outcome: OutcomeSchema,
     retry_safe: z.boolean(),
     cashier: Cashier,
     terminal_id: z.string(),
@@ -429,8 +444,10 @@ export const ListOrdersQuery = z.object({
       `Orders that stand so only. ${standingMeans}. received: the customer paid, with or without a later refund, as \`paid\` of \`GET /statistics\` counts`,
     ),
   caja_id: ErpId.optional().describe('ERP box id').meta({ example: 'CAJA-1' }),
-  external_reference: text(1, 64).optional().describe('Orders with this ticket reference only'),
-  q: text(1, 64)
+  external_reference: limitedText(1, 64)
+    .optional()
+    .describe('Orders with this ticket reference only'),
+  q: limitedText(1, 64)
     .optional()
     .describe(
       'Part of the reference, the ticket number, the description or an id, in any case; or an amount as people write it: 1234,50, 1,234.50 or 1234',
@@ -486,7 +503,7 @@ export const CancelOrderResponse = z
     order_id: z.uuid(),
     status: Status,
     status_detail: z.string().nullable(),
-    outcome: Outcome,
+    outcome: OutcomeSchema,
     retry_safe: z.boolean(),
   })
   .meta({
@@ -534,7 +551,7 @@ export const RefundOrderResponse = z
     amount: PointAmount,
     status: Status,
     status_detail: z.string().nullable(),
-    outcome: Outcome,
+    outcome: OutcomeSchema,
     retry_safe: z.boolean(),
   })
   .meta({

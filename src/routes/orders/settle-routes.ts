@@ -1,14 +1,15 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { invalid } from '../../errors/app-error.ts'
-import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
+import { readBeside } from '../../payments/orders/order-view.ts'
 import { askAboutOrder, settleCharge } from '../../payments/orders/settle-charge.ts'
 import { settleRefund } from '../../payments/orders/settle-refund.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { preferredLanguage } from '../../texts/language.ts'
 import { contextOf, tenantOfRequest } from '../authentication.ts'
-import { text } from '../field-schemas.ts'
-import { readBeside, viewOrder } from './order-response.ts'
+import { limitedText } from '../field-schemas.ts'
+import { viewOrder } from './order-response.ts'
 import { OrderParams, OrderResponse } from './order-schemas.ts'
 
 const SettleBody = z
@@ -18,8 +19,8 @@ const SettleBody = z
       .describe(
         'What was seen, on the terminal or in the account; the last two are about `refund_in_doubt`',
       ),
-    reason: text(1, 200).describe('Who looked, and where; for the audit log'),
-    refund_id: text(1, 64)
+    reason: limitedText(1, 200).describe('Who looked, and where; for the audit log'),
+    refund_id: limitedText(1, 64)
       .optional()
       .describe('With `refunded`: the number of the refund at the provider, one of the candidates'),
     replaces: z.iso
@@ -35,16 +36,16 @@ const SettleBody = z
   })
 
 /** For a person, when the service cannot find out whether a customer has paid. */
-export function addSettleRoutes(app: HttpServer, deps: PaymentDeps): void {
+export const settleRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   const view = async (order: OrderRow, acceptLanguage: string | undefined, stale = false) => {
     const beside = await readBeside(deps.database.db, [order])
     return viewOrder(deps, order, beside, preferredLanguage(acceptLanguage), stale)
   }
 
   app.post(
-    '/orders/:orderId/ask',
+    '/:orderId/ask',
     {
-      config: { access: 'client', errors: ['NOT_FOUND'] },
+      config: { needs: 'move_money', within: 'order', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'askAboutOrder',
         summary: 'Ask the provider about an order now',
@@ -63,9 +64,13 @@ export function addSettleRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.post(
-    '/orders/:orderId/settle',
+    '/:orderId/settle',
     {
-      config: { access: 'client', errors: ['NOT_FOUND', 'CONFLICT', 'REFUND_IN_PROGRESS'] },
+      config: {
+        needs: 'move_money',
+        within: 'order',
+        errors: ['NOT_FOUND', 'CONFLICT', 'REFUND_IN_PROGRESS'],
+      },
       schema: {
         operationId: 'settleOrder',
         summary: 'Record the result of an order in doubt: paid or not, refunded or not',

@@ -1,10 +1,10 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { pointFromCents } from '../../domain/money.ts'
 import { orderStatuses } from '../../domain/order.ts'
-import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { readTimeline, timelineKinds } from '../../payments/orders/timeline.ts'
-import { Who } from '../audit/activity-schemas.ts'
+import { WhoSchema } from '../audit/activity-schemas.ts'
 import { tenantOfRequest } from '../authentication.ts'
 import { iso, PointAmount, Timestamp } from '../field-schemas.ts'
 import { OrderParams } from './order-schemas.ts'
@@ -48,7 +48,7 @@ const TimelineResponse = z
             .number()
             .nullable()
             .describe('Of the answer to a request or call; null: there was none'),
-          who: Who.nullable().describe(
+          who: WhoSchema.nullable().describe(
             'Of an action: the person, the key, the administrator or the service',
           ),
           request_id: z
@@ -78,11 +78,15 @@ const TimelineResponse = z
   })
   .meta({ id: 'Timeline' })
 
-export function addTimelineRoute(app: HttpServer, deps: PaymentDeps): void {
+export const timelineRoute: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (
+  app,
+  { deps },
+) => {
   app.get(
-    '/orders/:orderId/timeline',
+    '/:orderId/timeline',
     {
-      config: { access: 'client', errors: ['NOT_FOUND'], compressed: true },
+      ...app.forList,
+      config: { needs: 'see', within: 'order', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'readTimeline',
         summary: 'What happened to an order, oldest first',

@@ -1,17 +1,17 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { type Health, healthOfStores, isProblem } from '../../fleet/health-states.ts'
-import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { preferredLanguage } from '../../texts/language.ts'
 import { viewBoxHealth, viewFleet } from '../fleet/fleet-routes.ts'
 import { FleetResponse } from '../fleet/fleet-schemas.ts'
-import { storesOfRequest } from '../session/store-access.ts'
 import { readStatistics } from '../statistics/statistics-routes.ts'
 import {
   AllStatisticsQuery,
   mostBoxes,
   StatisticsResponse,
 } from '../statistics/statistics-schemas.ts'
+import { storesOfRequest } from '../store-access.ts'
 
 const OverviewQuery = z.object({
   ...AllStatisticsQuery.shape,
@@ -52,11 +52,15 @@ state of each box: the first page of the dashboard. For a chain of a thousand bo
 most urgent ones.`
 
 /** The first data of the dashboard, in one response. */
-export function addOverviewRoute(app: HttpServer, deps: PaymentDeps): void {
+export const overviewRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (
+  app,
+  { deps },
+) => {
   app.get(
-    '/overview',
+    '',
     {
-      config: { access: 'client', allClients: true, compressed: true },
+      ...app.forList,
+      config: { needs: 'see', within: 'list', allClients: true },
       schema: {
         operationId: 'readOverview',
         summary: 'The numbers of a span, and the most urgent problems',

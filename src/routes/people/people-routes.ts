@@ -1,7 +1,6 @@
 import type { FastifyRequest } from 'fastify'
-import type { HttpServer } from '../../http/create-server.ts'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { actorOf } from '../../payments/operations/request-context.ts'
 import {
   changePerson,
   endSessionsOf,
@@ -13,6 +12,7 @@ import {
   resetPerson,
   revokePerson,
 } from '../../payments/people/manage-people.ts'
+import { actorOf } from '../../payments/request-context.ts'
 import type { PersonRow } from '../../repositories/people/people-queries.ts'
 import { clientOfManager } from '../authentication.ts'
 import {
@@ -21,35 +21,27 @@ import {
   NewPersonBody,
   PeopleQuery,
   PeopleResponse,
-  Person,
   PersonParams,
+  PersonSchema,
   SessionsEndedResponse,
   SessionsResponse,
 } from './people-schemas.ts'
 import { viewPerson, viewPersonSession } from './person-views.ts'
 
 /** Named users, for the administrator and for administrators of a client, who reach their own people alone. */
-export function addPeopleRoutes(app: HttpServer, deps: PaymentDeps): void {
-  const managerOf = (request: FastifyRequest): Manager => ({
-    among: clientOfManager(request),
-    actor: actorOf(deps, request),
-  })
-  const viewInvited = (
-    message: string,
-    { person, invitation }: { person: PersonRow; invitation: Invitation },
-  ) => ({
-    message,
-    person: viewPerson(person, deps.now()),
-    invitation: {
-      link: `${deps.settings.publicUrl}/dashboard#/invitation/${invitation.code}`,
-      expires_at: invitation.expiresAt,
-    },
-  })
+export const peopleRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
+  await app.register(invitationRoutes, { deps })
+  await app.register(personRoutes, { deps })
+  await app.register(personSessionRoutes, { deps })
+}
 
+/** People are listed and invited. */
+const invitationRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.get(
-    '/people',
+    '',
     {
-      config: { access: 'managers', compressed: true },
+      ...app.forList,
+      config: { needs: 'manage_people', within: 'all_stores' },
       schema: {
         operationId: 'listPeople',
         summary: 'The named users of a client, or of the service',
@@ -64,9 +56,9 @@ export function addPeopleRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.post(
-    '/people',
+    '',
     {
-      config: { access: 'managers', errors: ['CONFLICT', 'NOT_FOUND'] },
+      config: { needs: 'manage_people', within: 'all_stores', errors: ['CONFLICT', 'NOT_FOUND'] },
       schema: {
         operationId: 'invitePerson',
         summary: 'Invite a person by a link that sets the password',
@@ -77,36 +69,39 @@ export function addPeopleRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async (request, reply) => {
-      const invited = await invitePerson(deps, managerOf(request), request.body)
-      return reply.code(201).send(viewInvited('The person is invited', invited))
+      const invited = await invitePerson(deps, managerOf(deps, request), request.body)
+      return reply.code(201).send(viewInvited(deps, 'The person is invited', invited))
     },
   )
+}
 
+/** One person: other rights, a new invitation, the end of all access. */
+const personRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.patch(
-    '/people/:personId',
+    '/:personId',
     {
-      config: { access: 'managers' },
+      config: { needs: 'manage_people', within: 'all_stores' },
       schema: {
         operationId: 'changePerson',
         summary: 'Change the role and the stores of a person, from the next request on',
         params: PersonParams,
         body: ChangePersonBody,
-        response: { 200: Person },
+        response: { 200: PersonSchema },
       },
     },
     async (request) => {
       const { personId } = request.params
       return viewPerson(
-        await changePerson(deps, managerOf(request), personId, request.body),
+        await changePerson(deps, managerOf(deps, request), personId, request.body),
         deps.now(),
       )
     },
   )
 
   app.post(
-    '/people/:personId/reset',
+    '/:personId/reset',
     {
-      config: { access: 'managers' },
+      config: { needs: 'manage_people', within: 'all_stores' },
       schema: {
         operationId: 'resetPerson',
         summary: 'Delete password, codes and sessions, and invite the person again',
@@ -115,31 +110,37 @@ export function addPeopleRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async (request) => {
-      const reset = await resetPerson(deps, managerOf(request), request.params.personId)
-      return viewInvited('The person is invited again', reset)
+      const reset = await resetPerson(deps, managerOf(deps, request), request.params.personId)
+      return viewInvited(deps, 'The person is invited again', reset)
     },
   )
 
   app.post(
-    '/people/:personId/revoke',
+    '/:personId/revoke',
     {
-      config: { access: 'managers' },
+      config: { needs: 'manage_people', within: 'all_stores' },
       schema: {
         operationId: 'revokePerson',
         summary: 'End all access of a person at once',
         description: 'This cannot be undone.',
         params: PersonParams,
-        response: { 200: Person },
+        response: { 200: PersonSchema },
       },
     },
     async (request) =>
-      viewPerson(await revokePerson(deps, managerOf(request), request.params.personId), deps.now()),
+      viewPerson(
+        await revokePerson(deps, managerOf(deps, request), request.params.personId),
+        deps.now(),
+      ),
   )
+}
 
+/** Where a person is signed in. */
+const personSessionRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.get(
-    '/people/:personId/sessions',
+    '/:personId/sessions',
     {
-      config: { access: 'managers' },
+      config: { needs: 'manage_people', within: 'all_stores' },
       schema: {
         operationId: 'listSessionsOfPerson',
         summary: 'Where a person is signed in',
@@ -156,9 +157,9 @@ export function addPeopleRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.delete(
-    '/people/:personId/sessions',
+    '/:personId/sessions',
     {
-      config: { access: 'managers' },
+      config: { needs: 'manage_people', within: 'all_stores' },
       schema: {
         operationId: 'endSessionsOfPerson',
         summary: 'Sign a person out everywhere',
@@ -167,8 +168,27 @@ export function addPeopleRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async (request) => {
-      const ended = await endSessionsOf(deps, managerOf(request), request.params.personId)
+      const ended = await endSessionsOf(deps, managerOf(deps, request), request.params.personId)
       return { message: 'The person is signed out', ended }
     },
   )
+}
+
+function managerOf(deps: PaymentDeps, request: FastifyRequest): Manager {
+  return { among: clientOfManager(request), actor: actorOf(deps, request) }
+}
+
+function viewInvited(
+  deps: PaymentDeps,
+  message: string,
+  { person, invitation }: { person: PersonRow; invitation: Invitation },
+) {
+  return {
+    message,
+    person: viewPerson(person, deps.now()),
+    invitation: {
+      link: `${deps.settings.publicUrl}/dashboard#/invitation/${invitation.code}?name=${encodeURIComponent(person.name)}`,
+      expires_at: invitation.expiresAt,
+    },
+  }
 }

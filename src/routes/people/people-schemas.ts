@@ -2,8 +2,14 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import { roles } from '../../domain/permissions.ts'
 import { fieldMessage } from '../../errors/field-reasons.ts'
-import { longestPassword, shortestPassword } from '../../payments/people/passwords.ts'
-import { AnyClientQuery, ClientName, ErpId, Timestamp, text } from '../field-schemas.ts'
+import { longestPassword, shortestPassword } from '../../payments/process/passwords.ts'
+import {
+  AnyClientQuery,
+  ClientNameSchema,
+  ErpId,
+  limitedText,
+  Timestamp,
+} from '../field-schemas.ts'
 
 const Role = z
   .enum(roles)
@@ -11,7 +17,7 @@ const Role = z
     'administrator: everything of the client, or of the service without one; supervisor: sees and acts on some stores; viewer: reads, without a client the flow pages; flow_operator: the flow pages',
   )
 
-const PersonName = text(3, 100)
+const PersonName = limitedText(3, 100)
   // The logs name the service and addresses so.
   .refine(
     (name) => isIP(name) === 0 && name.toLowerCase() !== 'service',
@@ -48,7 +54,7 @@ export const NewPersonBody = z
   .strictObject({
     name: PersonName,
     role: Role,
-    client: ClientName.nullable()
+    client: ClientNameSchema.nullable()
       .default(null)
       .describe('null: of the whole service; for an administrator of a client, his own'),
     stores: Stores,
@@ -62,7 +68,7 @@ export const ChangePersonBody = z
   .strictObject({ role: Role, stores: Stores })
   .meta({ id: 'PersonChange', example: { role: 'viewer', stores: null } })
 
-export const Person = z
+export const PersonSchema = z
   .object({
     id: z.uuid(),
     name: z.string(),
@@ -94,13 +100,13 @@ export const Person = z
   })
 
 export const PeopleResponse = z
-  .object({ people: z.array(Person), total: z.number() })
+  .object({ people: z.array(PersonSchema), total: z.number() })
   .meta({ id: 'People' })
 
 export const InvitedResponse = z
   .object({
     message: z.string(),
-    person: Person,
+    person: PersonSchema,
     invitation: z.object({
       link: z
         .string()
@@ -131,7 +137,7 @@ export const SessionsEndedResponse = z
   .meta({ id: 'PersonSessionsEnded', example: { message: 'The person is signed out', ended: 2 } })
 
 export const AccountResponse = z
-  .object({ person: Person, sessions: z.array(PersonSession) })
+  .object({ person: PersonSchema, sessions: z.array(PersonSession) })
   .meta({ id: 'Account' })
 
 export const PasswordBody = z.strictObject({ current: GivenPassword, password: NewPassword }).meta({
@@ -169,9 +175,9 @@ export const DoneResponse = z
 
 export const SessionParams = z.object({ sessionId: z.uuid().describe('Id of the session') })
 
-export const AcceptInvitationBody = z
+export const FirstPasswordBody = z
   .strictObject({ code: z.string().min(1).max(200), password: NewPassword })
   .meta({
     id: 'InvitationAcceptance',
-    example: { code: 'what stands behind #/invitation/', password: 'a long new one' },
+    example: { code: 'what stands between #/invitation/ and ?name=', password: 'a long new one' },
   })

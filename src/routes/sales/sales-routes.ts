@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { pointFromCents, signedPointFromCents } from '../../domain/money.ts'
 import { timeZoneOfSite } from '../../domain/time-zone.ts'
 import { AppError } from '../../errors/app-error.ts'
-import type { HttpServer } from '../../http/create-server.ts'
 import { shopTimeZone } from '../../payments/closings/closings.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import {
@@ -14,7 +14,7 @@ import {
   type SalesOfStore,
 } from '../../payments/sales/sales.ts'
 import { spanOf } from '../field-schemas.ts'
-import { storesOfRequest } from '../session/store-access.ts'
+import { storesOfRequest } from '../store-access.ts'
 import { StoreParams } from '../stores/store-schemas.ts'
 import {
   SalesOverTimeQuery,
@@ -29,17 +29,12 @@ say, and how many boxes have a problem. Read from what is stored; Mercado Pago i
 boxes of one store.`
 
 /** Sales by store and by box, from both records. */
-export function addSalesRoutes(app: HttpServer, deps: PaymentDeps): void {
-  const wantedOf = (request: FastifyRequest, query: Parameters<typeof spanOf>[0]) => ({
-    client: request.tenant ?? undefined,
-    stores: storesOfRequest(request),
-    ...spanOf(query, deps.now()),
-  })
-
+export const salesRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.get(
-    '/sales',
+    '',
     {
-      config: { access: 'client', allClients: true, compressed: true },
+      ...app.forList,
+      config: { needs: 'see', within: 'list', allClients: true },
       schema: {
         operationId: 'readSales',
         summary: 'Sales by store, beside what Mercado Pago says',
@@ -49,7 +44,7 @@ export function addSalesRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async (request) => {
-      const span = wantedOf(request, request.query)
+      const span = wantedOf(request, request.query, deps.now())
       const { total, stores, readUntil } = await readSales(deps, span)
       return {
         from: span.from,
@@ -62,9 +57,10 @@ export function addSalesRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.get(
-    '/sales/:storeExternalId',
+    '/:storeExternalId',
     {
-      config: { access: 'client', compressed: true, errors: ['NOT_FOUND'] },
+      ...app.forList,
+      config: { needs: 'see', within: 'store', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'readStoreSales',
         summary: 'Sales of one store by box, beside what Mercado Pago says',
@@ -74,7 +70,7 @@ export function addSalesRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async (request) => {
-      const span = wantedOf(request, request.query)
+      const span = wantedOf(request, request.query, deps.now())
       const { stores } = await readSales(deps, span)
       const store = stores.find(({ storeId }) => storeId === request.params.storeExternalId)
       if (!store) throw new AppError('NOT_FOUND', { message: 'There is no such store' })
@@ -88,11 +84,18 @@ export function addSalesRoutes(app: HttpServer, deps: PaymentDeps): void {
       }
     },
   )
+}
 
+/** The same over days and weeks, or by store or method of payment. */
+export const salesOverTimeRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (
+  app,
+  { deps },
+) => {
   app.get(
-    '/sales-over-time',
+    '',
     {
-      config: { access: 'client', allClients: true, compressed: true },
+      ...app.forList,
+      config: { needs: 'see', within: 'list', allClients: true },
       schema: {
         operationId: 'readSalesOverTime',
         summary: 'Sales by day, week, store or method of payment, beside what Mercado Pago says',
@@ -105,7 +108,7 @@ export function addSalesRoutes(app: HttpServer, deps: PaymentDeps): void {
     async (request) => {
       const client = request.tenant ?? undefined
       const { group, time_zone: asked } = request.query
-      const span = wantedOf(request, request.query)
+      const span = wantedOf(request, request.query, deps.now())
       const timeZone = asked ?? (await shopTimeZone(deps, client ?? null)) ?? timeZoneOfSite(null)
       const { total, groups } = await (group === 'store'
         ? readSalesByStore(deps, span)
@@ -127,6 +130,14 @@ export function addSalesRoutes(app: HttpServer, deps: PaymentDeps): void {
       }
     },
   )
+}
+
+function wantedOf(request: FastifyRequest, query: Parameters<typeof spanOf>[0], now: Date) {
+  return {
+    client: request.tenant ?? undefined,
+    stores: storesOfRequest(request),
+    ...spanOf(query, now),
+  }
 }
 
 function viewStore(store: SalesOfStore) {

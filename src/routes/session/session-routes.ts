@@ -1,9 +1,10 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { permissionsOf } from '../../domain/permissions.ts'
 import { AppError } from '../../errors/app-error.ts'
-import type { HttpServer } from '../../http/create-server.ts'
 import { shopTimeZone } from '../../payments/closings/closings.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import type { Guards, Principal } from '../authentication.ts'
+import type { Principal } from '../principal.ts'
+import { setCookies } from '../session-cookie.ts'
 import { SessionResponse, SignedOutResponse, SignInBody } from './session-schemas.ts'
 
 /** A session in the form of the API. */
@@ -29,12 +30,20 @@ export async function viewSession(deps: PaymentDeps, principal: Principal, until
 }
 
 /** Sign-in with a browser: the token is sent once, and a cookie that scripts cannot read replaces it. */
-export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Guards): void {
+export const sessionRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (
+  app,
+  { deps },
+) => {
+  await app.register(signInRoute, { deps })
+  await app.register(openSessionRoutes, { deps })
+}
+
+/** A session begins. */
+const signInRoute: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.post(
-    '/session',
+    '',
     {
       config: {
-        access: 'public',
         signsIn: true,
         errors: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
       },
@@ -49,28 +58,30 @@ export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
     },
     async (request, reply) => {
       const { body } = request
-      if ('name' in body) guards.refuseForeignPage(request)
+      if ('name' in body) app.sessions.refuseForeignPage(request)
       const begun = await ('token' in body
-        ? guards.signIn(body.token, request)
-        : guards.signInPerson(body, request))
+        ? app.sessions.signIn(body.token, request)
+        : app.sessions.signInPerson(body, request))
       if (!begun) {
-        await guards.countTry(request)
+        await app.countTry(request)
         throw new AppError('UNAUTHORIZED', {
           message: 'token' in body ? undefined : 'Name, password or code are wrong',
         })
       }
       // The session that the browser had before is over: a planted session does not go on.
-      await guards.signOut(request)
-      return reply
-        .header('set-cookie', begun.cookies)
-        .send(await viewSession(deps, begun.principal, begun.until))
+      await app.sessions.signOut(request)
+      setCookies(reply, begun.cookies)
+      return viewSession(deps, begun.principal, begun.until)
     },
   )
+}
 
+/** The session that a browser has. */
+const openSessionRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.get(
-    '/session',
+    '',
     {
-      config: { access: 'public' },
+      config: {},
       schema: {
         operationId: 'readSession',
         summary: 'Say whether the browser has a session and whose it is',
@@ -78,7 +89,7 @@ export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
       },
     },
     async (request) => {
-      const session = await guards.session(request)
+      const session = await app.sessions.session(request)
       return session
         ? await viewSession(deps, session.principal, session.until)
         : {
@@ -94,9 +105,9 @@ export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
   )
 
   app.delete(
-    '/session',
+    '',
     {
-      config: { access: 'public', errors: ['FORBIDDEN'] },
+      config: { errors: ['FORBIDDEN'] },
       schema: {
         operationId: 'signOut',
         summary: 'End the session of the browser; its cookie is worth nothing from then on',
@@ -104,10 +115,10 @@ export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
       },
     },
     async (request, reply) => {
-      guards.refuseForeignPage(request)
+      app.sessions.refuseForeignPage(request)
       // First, so that the browser deletes it even when the database fails.
-      reply.header('set-cookie', guards.signedOut())
-      await guards.signOut(request)
+      setCookies(reply, [app.sessions.signedOut()])
+      await app.sessions.signOut(request)
       return { message: 'The session is over' }
     },
   )

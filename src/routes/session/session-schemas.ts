@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { roles } from '../../domain/permissions.ts'
-import { longestPassword } from '../../payments/people/passwords.ts'
+import { longestPassword } from '../../payments/process/passwords.ts'
 import { Timestamp } from '../field-schemas.ts'
 
 const TokenBody = z.strictObject({

@@ -3,11 +3,11 @@ import { chargeClasses } from '../../domain/net-amount.ts'
 import {
   ClientQuery,
   Day,
+  limitedText,
   PartQuery,
   SignedAmount,
   SpanQuery,
   Timestamp,
-  text,
 } from '../field-schemas.ts'
 import { pageFields, queryTimeCursor } from '../list-cursor.ts'
 
@@ -25,8 +25,8 @@ const Totals = z
 
 export const HandInQuery = z.object({
   ...ClientQuery,
-  name: text(1, 200).optional().describe('The name of the file, for the list'),
-  zone: text(1, 10)
+  name: limitedText(1, 200).optional().describe('The name of the file, for the list'),
+  zone: limitedText(1, 10)
     .optional()
     .describe('The zone of times without one, such as GMT-03; GMT-4 unless given')
     .meta({ example: 'GMT-04' }),
@@ -232,10 +232,10 @@ export const NetResponse = z
     },
   })
 
-const ClassName = text(1, 128)
+const ClassName = limitedText(1, 128)
   .describe('The provider’s name of the charge; a * at its end matches any text')
   .meta({ example: 'tax_withholding_iibb-*' })
-const Entity = text(1, 64)
+const Entity = limitedText(1, 64)
   .nullable()
   .describe('The financial entity that the charge must name; null: any, or none')
   .meta({ example: null })

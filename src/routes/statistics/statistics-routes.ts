@@ -1,9 +1,9 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
 import { snakeCased } from '../../domain/field-names.ts'
 import { pointFromCents, sumCents } from '../../domain/money.ts'
 import { doubtAfterMs } from '../../domain/order-state.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
-import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { countChargebacks } from '../../repositories/chargebacks/chargeback-queries.ts'
 import {
@@ -19,7 +19,7 @@ import { countOpenOrphans } from '../../repositories/unclaimed-payments/unclaime
 import { countWebhooks } from '../../repositories/webhooks/webhook-log.ts'
 import { tenantOfRequest } from '../authentication.ts'
 import { spanOf } from '../field-schemas.ts'
-import { storesOfRequest } from '../session/store-access.ts'
+import { storesOfRequest } from '../store-access.ts'
 import {
   AllStatisticsQuery,
   mostBoxes,
@@ -32,11 +32,15 @@ const mostLate = 20
 const mostDoubts = 20
 
 /** Numbers of a day for the dashboard, counted by the database: the cost does not depend on the number of sales. */
-export function addStatisticsRoutes(app: HttpServer, deps: PaymentDeps): void {
+export const statisticsRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (
+  app,
+  { deps },
+) => {
   app.get(
-    '/statistics',
+    '',
     {
-      config: { access: 'client', compressed: true },
+      ...app.forList,
+      config: { needs: 'see', within: 'list' },
       schema: {
         operationId: 'readStatistics',
         summary: 'Sales by hour, approval, speed and boxes of the client',
@@ -47,11 +51,18 @@ export function addStatisticsRoutes(app: HttpServer, deps: PaymentDeps): void {
     async (request) =>
       readStatistics(deps, tenantOfRequest(request), request.query, storesOfRequest(request)),
   )
+}
 
+/** The same of all clients. */
+export const allStatisticsRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (
+  app,
+  { deps },
+) => {
   app.get(
-    '/admin/statistics',
+    '',
     {
-      config: { access: 'admin', compressed: true },
+      ...app.forList,
+      config: { needs: 'administer' },
       schema: {
         operationId: 'readAllStatistics',
         summary: 'Sales by hour, approval, speed and boxes of all clients',

@@ -1,8 +1,9 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import type { z } from 'zod'
 import { camelCased, snakeCased } from '../../domain/field-names.ts'
-import type { HttpServer } from '../../http/create-server.ts'
+import { AppError } from '../../errors/app-error.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { actorOf } from '../../payments/operations/request-context.ts'
+import { actorOf } from '../../payments/request-context.ts'
 import {
   addPos,
   createStore,
@@ -13,7 +14,7 @@ import {
 import { readStore, type StoreWithPos } from '../../payments/stores/stores-at-provider.ts'
 import type { PosRow } from '../../repositories/stores/store-queries.ts'
 import { providerErrors, tenantOfRequest } from '../authentication.ts'
-import { storesOfRequest } from '../session/store-access.ts'
+import { storesOfRequest } from '../store-access.ts'
 import {
   AddPosBody,
   AddPosResponse,
@@ -26,11 +27,37 @@ import {
   StoresResponse,
 } from './store-schemas.ts'
 
-export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
+export const storeRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
+  await app.register(readingRoutes, { deps })
+  await app.register(creationRoutes, { deps })
+  await app.register(deletionRoutes, { deps })
+}
+
+/** What stands in the way of a deletion, for the API description. */
+const chargesNotClosed = new AppError('CHARGES_NOT_CLOSED', {
+  extra: {
+    inTheWay: {
+      orders: [
+        {
+          orderId: '5d0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7',
+          externalReference: '0001-00004711',
+          cajaId: 'CAJA-1',
+          status: 'processed',
+        },
+      ],
+      payments: [],
+      total: 1,
+    },
+  },
+})
+
+/** The stores of a client with their boxes. */
+const readingRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.get(
-    '/stores',
+    '',
     {
-      config: { access: 'client', compressed: true },
+      ...app.forList,
+      config: { needs: 'see', within: 'list' },
       schema: {
         operationId: 'listStores',
         summary: 'Stores of the client with their boxes',
@@ -44,9 +71,10 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.get(
-    '/stores/:storeExternalId',
+    '/:storeExternalId',
     {
-      config: { access: 'client', compressed: true },
+      ...app.forList,
+      config: { needs: 'see', within: 'store' },
       schema: {
         operationId: 'readStore',
         summary: 'One store with its boxes',
@@ -57,11 +85,14 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
     async (request) =>
       viewStore(await readStore(deps, tenantOfRequest(request), request.params.storeExternalId)),
   )
+}
 
+/** New stores and boxes, at the provider and here. */
+const creationRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.post(
-    '/stores',
+    '',
     {
-      config: { access: 'client', errors: ['CONFLICT', ...providerErrors] },
+      config: { needs: 'set_up', within: 'all_stores', errors: ['CONFLICT', ...providerErrors] },
       schema: {
         operationId: 'createStore',
         summary: 'Create a store, with its boxes if wanted',
@@ -100,9 +131,9 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.post(
-    '/stores/:storeExternalId/pos',
+    '/:storeExternalId/pos',
     {
-      config: { access: 'client', errors: ['CONFLICT', ...providerErrors] },
+      config: { needs: 'set_up', within: 'all_stores', errors: ['CONFLICT', ...providerErrors] },
       schema: {
         operationId: 'addPos',
         summary: 'Add boxes to a store',
@@ -124,11 +155,18 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
         .send({ message: 'The boxes are created', pos: created.map(viewCreatedPos) })
     },
   )
+}
 
+/** The end of boxes and stores, at the provider and here. */
+const deletionRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.delete(
-    '/stores/:storeExternalId/pos/:posExternalId',
+    '/:storeExternalId/pos/:posExternalId',
     {
-      config: { access: 'client', errors: ['CONFLICT', 'CHARGES_NOT_CLOSED', ...providerErrors] },
+      config: {
+        needs: 'set_up',
+        within: 'all_stores',
+        errors: ['CONFLICT', chargesNotClosed, ...providerErrors],
+      },
       schema: {
         operationId: 'deletePos',
         summary: 'Delete a box, at the provider and here',
@@ -152,9 +190,13 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.delete(
-    '/stores/:storeExternalId',
+    '/:storeExternalId',
     {
-      config: { access: 'client', errors: ['CONFLICT', 'CHARGES_NOT_CLOSED', ...providerErrors] },
+      config: {
+        needs: 'set_up',
+        within: 'all_stores',
+        errors: ['CONFLICT', chargesNotClosed, ...providerErrors],
+      },
       schema: {
         operationId: 'deleteStore',
         summary: 'Delete a store with all its boxes',

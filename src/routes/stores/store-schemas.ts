@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { ErpId, Timestamp, text } from '../field-schemas.ts'
+import { ErpId, limitedText, Timestamp } from '../field-schemas.ts'
 
 const exampleLocation = {
   street_name: 'Av. Corrientes',
@@ -21,25 +21,25 @@ const exampleStoreId = '5d0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7'
 
 const Location = z
   .strictObject({
-    street_name: text(1, 150),
-    street_number: text(1, 20),
-    city_name: text(1, 100).describe('As in the provider’s catalogue, accents included'),
-    state_name: text(1, 100),
+    street_name: limitedText(1, 150),
+    street_number: limitedText(1, 20),
+    city_name: limitedText(1, 100).describe('As in the provider’s catalogue, accents included'),
+    state_name: limitedText(1, 100),
     latitude: z.number().min(-90).max(90),
     longitude: z.number().min(-180).max(180),
-    reference: text(0, 200).nullable().optional(),
+    reference: limitedText(0, 200).nullable().optional(),
   })
   .meta({ id: 'NewLocation', example: exampleLocation })
 
 const NewPos = z
-  .strictObject({ name: text(1, 100), external_id: ErpId.describe('ERP box id') })
+  .strictObject({ name: limitedText(1, 100), external_id: ErpId.describe('ERP box id') })
   .meta({ id: 'NewPos', example: exampleBox })
 
 const NewPosList = z.array(NewPos).max(100)
 
 export const CreateStoreBody = z
   .strictObject({
-    name: text(1, 100),
+    name: limitedText(1, 100),
     external_id: ErpId.describe('ERP store id'),
     location: Location,
     pos: NewPosList.optional(),

@@ -1,6 +1,6 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { asClientName } from '../../domain/client-name.ts'
 import { pointFromCents } from '../../domain/money.ts'
-import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import {
   type BusyOrder,
@@ -34,12 +34,15 @@ const actionTexts: Record<FreeingAction, string> = {
   none: 'It does not hold the terminal',
 }
 
-export function addFreeTerminalRoute(app: HttpServer, deps: PaymentDeps): void {
+export const freeTerminalRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (
+  app,
+  { deps },
+) => {
   app.post(
-    '/admin/terminals/:terminalId/free',
+    '/:terminalId/free',
     {
       config: {
-        access: 'admin',
+        needs: 'administer',
         errors: [...providerErrors, 'NOT_FOUND', 'TERMINAL_NOT_FOUND'],
       },
       schema: {

@@ -1,22 +1,22 @@
 import { z } from 'zod'
 import { freeingActions, terminalVerdicts } from '../../payments/terminals/free-terminal.ts'
-import { ClientName, PointAmount, Timestamp, text } from '../field-schemas.ts'
+import { ClientNameSchema, limitedText, PointAmount, Timestamp } from '../field-schemas.ts'
 import { Status } from '../orders/order-schemas.ts'
 
 export const TerminalParams = z.object({
-  terminalId: text(1, 100)
+  terminalId: limitedText(1, 100)
     .describe('Id of the terminal at the provider')
     .meta({ example: 'NEWLAND_N950__N950NCB801293324' }),
 })
 
 export const FreeTerminalBody = z
   .strictObject({
-    client: ClientName,
+    client: ClientNameSchema,
     dry_run: z
       .boolean()
       .default(true)
       .describe('true: only say what would be done; nothing is changed anywhere'),
-    reason: text(1, 200).describe('Why, for the audit log'),
+    reason: limitedText(1, 200).describe('Why, for the audit log'),
   })
   .meta({
     id: 'FreeTerminal',

@@ -1,11 +1,11 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { camelCased, snakeCased } from '../../domain/field-names.ts'
-import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { actorOf } from '../../payments/operations/request-context.ts'
+import { actorOf } from '../../payments/request-context.ts'
 import { listTerminals } from '../../payments/terminals/list-terminals.ts'
 import { setOperatingMode } from '../../payments/terminals/operating-mode.ts'
 import { providerErrors, tenantOfRequest } from '../authentication.ts'
-import { storesOfRequest } from '../session/store-access.ts'
+import { storesOfRequest } from '../store-access.ts'
 import {
   OperatingModeBody,
   OperatingModeResponse,
@@ -13,11 +13,15 @@ import {
   TerminalsResponse,
 } from './terminal-schemas.ts'
 
-export function addTerminalRoutes(app: HttpServer, deps: PaymentDeps): void {
+export const terminalRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (
+  app,
+  { deps },
+) => {
   app.get(
-    '/terminals',
+    '',
     {
-      config: { access: 'client', errors: providerErrors, compressed: true },
+      ...app.forList,
+      config: { needs: 'see', within: 'list', errors: providerErrors },
       schema: {
         operationId: 'listTerminals',
         summary: 'Terminals of the client with the ERP’s ids',
@@ -35,10 +39,11 @@ export function addTerminalRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.patch(
-    '/terminals/operating-mode',
+    '/operating-mode',
     {
       config: {
-        access: 'client',
+        needs: 'switch_terminals',
+        within: 'box',
         errors: [...providerErrors, 'NOT_FOUND', 'TERMINAL_NOT_FOUND', 'ONE_PDV_PER_BOX'],
       },
       schema: {

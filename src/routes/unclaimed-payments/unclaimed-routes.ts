@@ -1,9 +1,10 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import type { z } from 'zod'
 import { camelCased } from '../../domain/field-names.ts'
 import { pointFromCents } from '../../domain/money.ts'
-import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { actorOf } from '../../payments/operations/request-context.ts'
+import { viewOutcome } from '../../payments/orders/order-view.ts'
+import { actorOf } from '../../payments/request-context.ts'
 import {
   adoptOrphan,
   dismissOrphan,
@@ -16,8 +17,8 @@ import {
   type OrphanRow,
 } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
 import { contextOf, providerErrors, tenantOfRequest } from '../authentication.ts'
-import { viewOutcome } from '../orders/order-response.ts'
-import { storesOfRequest } from '../session/store-access.ts'
+import { refundOrphanErrors } from '../orders/order-errors.ts'
+import { storesOfRequest } from '../store-access.ts'
 import {
   AdoptBody,
   ListOrphansQuery,
@@ -29,11 +30,19 @@ import {
 } from './unclaimed-schemas.ts'
 
 /** Charges of a shop's boxes without an order, and what a person decides on them. */
-export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
+export const orphanRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
+  await app.register(listRoute, { deps })
+  await app.register(keepingRoutes, { deps })
+  await app.register(refundRoute, { deps })
+}
+
+/** Those that wait, and those that were decided. */
+const listRoute: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.get(
-    '/orphans',
+    '',
     {
-      config: { access: 'client', compressed: true },
+      ...app.forList,
+      config: { needs: 'see', within: 'list' },
       schema: {
         operationId: 'listOrphans',
         summary: 'Payments at the provider that match no order, newest first',
@@ -49,12 +58,16 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
       return { orphans: await viewOrphans(deps, rows), total }
     },
   )
+}
 
+/** The payment stays: as an order, or as it is. */
+const keepingRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
   app.post(
-    '/orphans/:orphanId/adopt',
+    '/:orphanId/adopt',
     {
       config: {
-        access: 'client',
+        needs: 'move_money',
+        within: 'orphan',
         errors: [...providerErrors, 'NOT_FOUND', 'ORPHAN_SETTLED', 'ACCOUNT_MISMATCH'],
       },
       schema: {
@@ -79,23 +92,38 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.post(
-    '/orphans/:orphanId/refund',
+    '/:orphanId/dismiss',
+    {
+      config: { needs: 'move_money', within: 'orphan', errors: ['NOT_FOUND', 'ORPHAN_SETTLED'] },
+      schema: {
+        operationId: 'dismissOrphan',
+        summary: 'Keep an unclaimed payment and no longer flag it',
+        description: 'This cannot be undone.',
+        params: OrphanParams,
+        body: OrphanBody,
+        response: { 200: OrphanResponse },
+      },
+    },
+    async (request) => {
+      const { orphanId } = request.params
+      const client = tenantOfRequest(request)
+      const actor = actorOf(deps, request)
+      const { reason } = request.body
+      return viewOne(deps, await dismissOrphan(deps, client, orphanId, reason, actor))
+    },
+  )
+}
+
+/** The payment goes back. */
+const refundRoute: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async (app, { deps }) => {
+  app.post(
+    '/:orphanId/refund',
     {
       config: {
-        access: 'client',
+        needs: 'move_money',
+        within: 'orphan',
         money: { retrySafeWhenUnknown: true, namesOrder: true },
-        errors: [
-          ...providerErrors,
-          'NOT_FOUND',
-          'ORPHAN_SETTLED',
-          'ORDER_NOT_REFUNDABLE',
-          'ORDER_ALREADY_REFUNDED',
-          'REFUND_IN_PROGRESS',
-          'PARTIAL_REFUND_NOT_SUPPORTED',
-          'REFUND_AMOUNT_EXCEEDS',
-          'IDEMPOTENCY_CONFLICT',
-          'ACCOUNT_MISMATCH',
-        ],
+        errors: refundOrphanErrors,
       },
       schema: {
         operationId: 'refundOrphan',
@@ -114,28 +142,6 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
       const context = contextOf(deps, request)
       const { orphan, order } = await refundOrphan(deps, client, orphanId, reason, context)
       return { ...(await viewOne(deps, orphan)), ...viewOutcome(order) }
-    },
-  )
-
-  app.post(
-    '/orphans/:orphanId/dismiss',
-    {
-      config: { access: 'client', errors: ['NOT_FOUND', 'ORPHAN_SETTLED'] },
-      schema: {
-        operationId: 'dismissOrphan',
-        summary: 'Keep an unclaimed payment and no longer flag it',
-        description: 'This cannot be undone.',
-        params: OrphanParams,
-        body: OrphanBody,
-        response: { 200: OrphanResponse },
-      },
-    },
-    async (request) => {
-      const { orphanId } = request.params
-      const client = tenantOfRequest(request)
-      const actor = actorOf(deps, request)
-      const { reason } = request.body
-      return viewOne(deps, await dismissOrphan(deps, client, orphanId, reason, actor))
     },
   )
 }

@@ -1,6 +1,13 @@
 import { z } from 'zod'
-import { ClientQuery, ErpId, PartQuery, PointAmount, Timestamp, text } from '../field-schemas.ts'
-import { Outcome } from '../orders/order-schemas.ts'
+import {
+  ClientQuery,
+  ErpId,
+  limitedText,
+  PartQuery,
+  PointAmount,
+  Timestamp,
+} from '../field-schemas.ts'
+import { OutcomeSchema } from '../orders/order-schemas.ts'
 
 const State = z.enum(['open', 'adopted', 'refunded', 'dismissed'])
 
@@ -49,7 +56,7 @@ export const OrphanResponse = z
   .meta({ id: 'Orphan', example: exampleOrphan })
 
 export const OrphanRefundResponse = OrphanResponse.extend({
-  outcome: Outcome,
+  outcome: OutcomeSchema,
   retry_safe: z.boolean(),
 }).meta({
   id: 'OrphanRefunded',
@@ -75,10 +82,10 @@ export const ListOrphansQuery = z.object({
 })
 
 export const OrphanParams = z.object({
-  orphanId: text(1, 100).describe('Id of the charge').meta({ example: exampleOrphan.id }),
+  orphanId: limitedText(1, 100).describe('Id of the charge').meta({ example: exampleOrphan.id }),
 })
 
-const reason = text(1, 500).describe('The reason, kept with the record')
+const reason = limitedText(1, 500).describe('The reason, kept with the record')
 
 export const OrphanBody = z
   .strictObject({ reason })
@@ -87,7 +94,7 @@ export const OrphanBody = z
 export const AdoptBody = z
   .strictObject({
     reason,
-    external_reference: text(1, 64)
+    external_reference: limitedText(1, 64)
       .optional()
       .describe('Ticket that it was sold with; without one it is named by its payment')
       .meta({ example: '0001-00004712' }),

@@ -1,6 +1,6 @@
-import type { HttpServer } from '../../http/create-server.ts'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { actorOf } from '../../payments/operations/request-context.ts'
+import { actorOf } from '../../payments/request-context.ts'
 import type { WebhookInbox } from '../../payments/webhooks/webhook-inbox.ts'
 import { listWebhooks } from '../../repositories/webhooks/webhook-log.ts'
 import { cursorsOf, timePageOf, timePlace } from '../list-cursor.ts'
@@ -12,11 +12,15 @@ import {
 } from './webhook-log-schemas.ts'
 
 /** The stored webhooks, and what works one again. */
-export function addWebhookLogRoutes(app: HttpServer, deps: PaymentDeps, inbox: WebhookInbox): void {
+export const webhookLogRoutes: FastifyPluginAsyncZod<{
+  deps: PaymentDeps
+  inbox: WebhookInbox
+}> = async (app, { deps, inbox }) => {
   app.get(
-    '/admin/webhooks/logs',
+    '/logs',
     {
-      config: { access: 'admin', compressed: true },
+      ...app.forList,
+      config: { needs: 'administer' },
       schema: {
         operationId: 'listWebhooks',
         summary: 'Latest webhooks, newest first',
@@ -36,9 +40,9 @@ export function addWebhookLogRoutes(app: HttpServer, deps: PaymentDeps, inbox: W
   )
 
   app.post(
-    '/admin/webhooks/:id/replay',
+    '/:id/replay',
     {
-      config: { access: 'admin' },
+      config: { needs: 'administer' },
       schema: {
         operationId: 'replayWebhook',
         summary: 'Work a stored webhook again; the provider is read, so it is harmless',

@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { ClientName, queryLimit, Timestamp } from '../field-schemas.ts'
+import { ClientNameSchema, queryLimit, Timestamp } from '../field-schemas.ts'
 import { pageFields, queryTimeCursor } from '../list-cursor.ts'
 
 export const WebhookLogsQuery = z.object({
   limit: queryLimit(200, 50),
-  client: ClientName.optional().describe('Webhooks of this client only'),
+  client: ClientNameSchema.optional().describe('Webhooks of this client only'),
   cursor: queryTimeCursor(),
 })
 

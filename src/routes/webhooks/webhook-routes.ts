@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { HttpServer } from '../../http/create-server.ts'
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { refuseHostileText } from '../../http/json-body.ts'
 import { single, type WebhookInbox } from '../../payments/webhooks/webhook-inbox.ts'
 import { WebhookHeaders, WebhookQuery, WebhookResponse } from './webhook-schemas.ts'
@@ -12,54 +12,54 @@ declare module 'fastify' {
 }
 
 /**
- * A scope of its own. The signature covers only headers and query, so it is checked before a body is read. Any body is accepted,
+ * The signature covers only headers and query, so it is checked before a body is read. Any body is accepted,
  * since it decides nothing.
  */
-export function addWebhookRoutes(app: HttpServer, inbox: WebhookInbox): void {
-  app.register(async (scope) => {
-    scope.decorateRequest('signedBy', null)
-    scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser('*', { parseAs: 'string' }, (_request, text, done) =>
-      done(null, readLoosely(String(text))),
-    )
-    scope.addHook('onRequest', async (request) => {
-      const signed = signedParts(request)
-      try {
-        request.signedBy = inbox.verify(signed)
-      } catch (error) {
-        await inbox
-          .reject({ ...signed, topic: single(query(request).type) })
-          .catch((cause) => request.log.warn({ err: cause }, 'refused webhook not logged'))
-        throw error
-      }
-    })
-    // The type provider does not apply to a new scope by itself.
-    ;(scope as unknown as HttpServer).post(
-      '/webhooks',
-      {
-        config: { access: 'public', errors: ['UNAUTHORIZED'], mayComeLate: true },
-        schema: {
-          operationId: 'receiveWebhook',
-          summary: 'Receiver of the provider’s webhooks',
-          description:
-            'Authenticated by the HMAC signature in x-signature. The delivery is stored, answered, and worked on afterwards.',
-          querystring: WebhookQuery,
-          headers: WebhookHeaders,
-          response: { 200: WebhookResponse },
-        },
-      },
-      async (request) => {
-        if (request.signedBy === null) throw new Error('the signature was not checked')
-        const delivery = {
-          ...signedParts(request),
-          topic: single(request.query.type),
-          body: request.body,
-        }
-        await inbox.accept(delivery, request.signedBy)
-        return { received: true }
-      },
-    )
+export const webhookRoutes: FastifyPluginAsyncZod<{ inbox: WebhookInbox }> = async (
+  app,
+  { inbox },
+) => {
+  app.decorateRequest('signedBy', null)
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', { parseAs: 'string' }, (_request, text, done) =>
+    done(null, readLoosely(String(text))),
+  )
+  app.addHook('onRequest', async (request) => {
+    const signed = signedParts(request)
+    try {
+      request.signedBy = inbox.verify(signed)
+    } catch (error) {
+      await inbox
+        .reject({ ...signed, topic: single(query(request).type) })
+        .catch((cause) => request.log.warn({ err: cause }, 'refused webhook not logged'))
+      throw error
+    }
   })
+  app.post(
+    '',
+    {
+      config: { errors: ['UNAUTHORIZED'], mayComeLate: true },
+      schema: {
+        operationId: 'receiveWebhook',
+        summary: 'Receiver of the provider’s webhooks',
+        description:
+          'Authenticated by the HMAC signature in x-signature. The delivery is stored, answered, and worked on afterwards.',
+        querystring: WebhookQuery,
+        headers: WebhookHeaders,
+        response: { 200: WebhookResponse },
+      },
+    },
+    async (request) => {
+      if (request.signedBy === null) throw new Error('the signature was not checked')
+      const delivery = {
+        ...signedParts(request),
+        topic: single(request.query.type),
+        body: request.body,
+      }
+      await inbox.accept(delivery, request.signedBy)
+      return { received: true }
+    },
+  )
 }
 
 function query(request: FastifyRequest): Record<string, string | string[] | undefined> {

@@ -40,6 +40,7 @@ export const cashier = {
   'cashier.declined_call_issuer':
     'Payment declined: the customer must authorise it with the bank. Then you may charge again.',
   'cashier.declined_attempts': 'Payment declined: too many attempts. Ask for another card.',
+  'cashier.paid_before': 'This sale is paid already. Do not charge again: give the receipt.',
 
   'busy.own': 'The terminal has another charge. Finish or cancel it, then charge again.',
   'busy.other_application':

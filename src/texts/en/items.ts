@@ -56,7 +56,9 @@ export const items = {
   RESULT_NAME_RESERVED: 'the result holds the field __proto__',
 
   // Mappings.
-  MAP_FAILED: 'map failed[ at line {line}, column {column} ({text})]: {what}; item: {item}',
+  MAP_FAILED:
+    'map failed[ at line {line}, column {column} ({text})]: {what}[; {nulls}]; item: {item}',
+  FIELD_NULL: '{field} is null',
   FIELDS_FAILED: 'fields failed: {problems}; item: {item}',
   FIELDS_NO_FIELD: '{name}: the item has no field {field}',
   FIELDS_NOT_CONVERTED: '{name}: {field} is {value}, not {expected}',

@@ -67,4 +67,15 @@ export const messages = {
   'message.chargeback.state.unknown': 'case unknown',
   'message.chargeback.look':
     'See the cases on the dashboard (/dashboard, Closings) or with the API:',
+
+  // Endpoints that events are sent to.
+  'message.endpoints_stopped':
+    '{count} {count:endpoint|endpoints} stopped: events are no longer sent',
+  'message.endpoint.line': 'address {host}: {reason}',
+  'message.endpoint.reason.gone': 'it answered 410',
+  'message.endpoint.reason.exhausted': 'an event could not be delivered for 75 hours',
+  'message.endpoint.reason.secret_lost': 'its secret was lost with an encryption key',
+  'message.endpoint.help':
+    'Events wait 30 days. Repair the receiver, then resume the endpoint: it gets everything from the first event that it does not have.',
+  'message.endpoint.look': 'Resume it on the dashboard (/dashboard, Events) or with the API:',
 } as const

@@ -60,8 +60,8 @@ export const sources = {
     'the records go on changing while their pages are read; after {times} times the next poll reads on',
   ANSWER_TOO_LARGE: 'the answer is larger than {bytes} bytes',
   REQUEST_GIVEN_UP: 'the request was interrupted',
-  NO_CONNECTION_IN_TIME: 'the connection was not made in time',
-  NOT_ANSWERED: 'no answer ({code})',
+  NO_CONNECTION_IN_TIME: 'the connection to {place} was not made in time',
+  NOT_ANSWERED: 'no answer from {place} ({code})',
   NOT_A_URL: 'not a URL',
   NOT_HTTP: 'only http and https addresses are called',
   URL_WITH_USER: 'a URL with a user or a password in it is not called; use an authorization header',
@@ -70,7 +70,7 @@ export const sources = {
   FIREBIRD_NEEDS_PASSWORD: 'the address of Firebird has no password',
   PRIVATE_ADDRESS:
     '{host} is in a loopback, private or reserved range; allowPrivateNetwork: true opens those',
-  NOT_CONNECTED: 'no answer (connection failed)',
+  NOT_CONNECTED: 'no answer from {place} (connection failed)',
 
   // SFTP.
   SERVER_LEFT: 'the server ended the connection',

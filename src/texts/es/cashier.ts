@@ -40,6 +40,7 @@ export const cashier = {
   'cashier.declined_call_issuer':
     'Pago rechazado: el cliente debe autorizarlo con su banco. Luego podés cobrar de nuevo.',
   'cashier.declined_attempts': 'Pago rechazado: demasiados intentos. Pedí otra tarjeta.',
+  'cashier.paid_before': 'Esta venta ya está cobrada. No cobres de nuevo: entregá el comprobante.',
 
   'busy.own': 'La terminal tiene otro cobro. Terminalo o anulalo y cobrá de nuevo.',
   'busy.other_application':

@@ -57,7 +57,9 @@ export const items = {
   RESULT_NAME_RESERVED: 'el resultado tiene el campo __proto__',
 
   // Mappings.
-  MAP_FAILED: 'map falló[ en la línea {line}, columna {column} ({text})]: {what}; ítem: {item}',
+  MAP_FAILED:
+    'map falló[ en la línea {line}, columna {column} ({text})]: {what}[; {nulls}]; ítem: {item}',
+  FIELD_NULL: '{field} es null',
   FIELDS_FAILED: 'fields falló: {problems}; ítem: {item}',
   FIELDS_NO_FIELD: '{name}: el ítem no tiene el campo {field}',
   FIELDS_NOT_CONVERTED: '{name}: {field} es {value}, no {expected}',

@@ -64,4 +64,15 @@ export const messages = {
   'message.chargeback.state.lost': 'perdido: el comprador tiene el dinero',
   'message.chargeback.state.unknown': 'sin datos del caso',
   'message.chargeback.look': 'Mirá los casos en el panel (/dashboard, Cierres) o con la API:',
+
+  // Endpoints that events are sent to.
+  'message.endpoints_stopped':
+    '{count} {count:endpoint detenido|endpoints detenidos}: ya no se le mandan eventos',
+  'message.endpoint.line': 'dirección {host}: {reason}',
+  'message.endpoint.reason.gone': 'respondió 410',
+  'message.endpoint.reason.exhausted': 'un evento no se pudo entregar durante 75 horas',
+  'message.endpoint.reason.secret_lost': 'su secreto se perdió con una clave de cifrado',
+  'message.endpoint.help':
+    'Los eventos esperan 30 días. Arreglá el receptor y reanudá el endpoint: recibe todo desde el primer evento que le falta.',
+  'message.endpoint.look': 'Reanudalo en el panel (/dashboard, Eventos) o con la API:',
 } as const

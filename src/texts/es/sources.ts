@@ -60,8 +60,8 @@ export const sources = {
     'los registros siguen cambiando mientras se leen las páginas; después de {times} veces sigue la próxima lectura',
   ANSWER_TOO_LARGE: 'la respuesta ocupa más de {bytes} bytes',
   REQUEST_GIVEN_UP: 'el pedido se interrumpió',
-  NO_CONNECTION_IN_TIME: 'no se pudo conectar a tiempo',
-  NOT_ANSWERED: 'sin respuesta ({code})',
+  NO_CONNECTION_IN_TIME: 'no se pudo conectar a tiempo con {place}',
+  NOT_ANSWERED: 'sin respuesta de {place} ({code})',
   NOT_A_URL: 'no es una URL',
   NOT_HTTP: 'sólo se llama a direcciones http y https',
   URL_WITH_USER: 'no se llama a una URL con usuario o contraseña; usá un encabezado authorization',
@@ -71,7 +71,7 @@ export const sources = {
   FIREBIRD_NEEDS_PASSWORD: 'la dirección de Firebird no tiene clave',
   PRIVATE_ADDRESS:
     '{host} está en un rango local, privado o reservado; allowPrivateNetwork: true los habilita',
-  NOT_CONNECTED: 'sin respuesta (falló la conexión)',
+  NOT_CONNECTED: 'sin respuesta de {place} (falló la conexión)',
 
   // SFTP.
   SERVER_LEFT: 'el servidor cortó la conexión',

@@ -40,6 +40,7 @@ export const cashier = {
   'cashier.declined_call_issuer':
     'Pagamento recusado: o cliente deve autorizar com o banco. Depois pode cobrar de novo.',
   'cashier.declined_attempts': 'Pagamento recusado: tentativas demais. Peça outro cartão.',
+  'cashier.paid_before': 'Esta venda já está paga. Não cobre de novo: entregue o comprovante.',
 
   'busy.own': 'A maquininha tem outra cobrança. Termine ou cancele e cobre de novo.',
   'busy.other_application':

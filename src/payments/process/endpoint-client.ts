@@ -1,0 +1,91 @@
+import type { AddressPolicy } from '../../outbound/address-class.ts'
+import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
+import { guardedRequest, RequestFailure } from '../../outbound/guarded-request.ts'
+import { webhookHeaders } from '../../outbound/standard-webhook.ts'
+import type { AttemptRow } from '../../repositories/events/event-attempts.ts'
+
+/** The standard's shortest limit: a receiver stores an event and answers, and works on it afterwards. */
+const timeoutMs = 15_000
+/** The characters of an answer that are kept. */
+export const answerAtMost = 1_000
+
+/** What an endpoint is sent. Two attempts with one id are the same message. */
+export type EndpointMessage = { id: string; body: object }
+
+/** How an attempt ended. */
+export type SentMessage = {
+  at: Date
+  durationMs: number
+  /** Null without a complete answer; then `failure` says why. */
+  status: number | null
+  failure: AttemptRow['failure']
+  answer: string | null
+  retryAfterSeconds: number | null
+}
+
+/** Sends signed messages to endpoints, over connections of its own. */
+export type EndpointClient = {
+  addresses: AddressPolicy
+  /** One request. Undefined when `signal` ended it. */
+  send(
+    target: { url: string; keys: readonly Buffer[] },
+    message: EndpointMessage,
+    signal?: AbortSignal,
+  ): Promise<SentMessage | undefined>
+  close(): Promise<void>
+}
+
+type ClientDeps = { now: () => Date; stopwatch: () => number }
+
+export function createEndpointClient(
+  { now, stopwatch }: ClientDeps,
+  addresses: AddressPolicy,
+): EndpointClient {
+  const agent = createGuardedAgent(addresses)
+  return {
+    addresses,
+    async send({ url, keys }, message, signal) {
+      const at = now()
+      const startedAt = stopwatch()
+      const body = JSON.stringify(message.body)
+      const answer = await guardedRequest({
+        agent,
+        method: 'POST',
+        url,
+        headers: {
+          'content-type': 'application/json',
+          'user-agent': 'tillbridge',
+          ...webhookHeaders(keys, { id: message.id, at, body }),
+        },
+        body,
+        timeoutMs,
+        mayCut: true,
+        signal,
+        now: () => now().getTime(),
+      }).catch((error: unknown) => {
+        if (error instanceof RequestFailure) return error
+        throw error
+      })
+      const took = { at, durationMs: Math.round(stopwatch() - startedAt) }
+      if (answer instanceof RequestFailure) {
+        if (answer.kind === 'aborted') return undefined
+        return { ...took, ...noAnswer, failure: failureOf(answer) }
+      }
+      const { status, retryAfterSeconds } = answer
+      return { ...took, status, failure: null, answer: textOf(answer.body), retryAfterSeconds }
+    },
+    close: () => agent.destroy(),
+  }
+}
+
+const noAnswer = { status: null, answer: null, retryAfterSeconds: null }
+
+function failureOf({ kind }: RequestFailure): NonNullable<SentMessage['failure']> {
+  return kind === 'timeout' || kind === 'refused_address' ? kind : 'network'
+}
+
+/** The database takes no zero bytes. */
+function textOf(body: Buffer): string {
+  const text = body.toString('utf8').replaceAll('\0', '')
+  return Array.from(text).slice(0, answerAtMost).join('')
+}

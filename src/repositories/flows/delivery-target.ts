@@ -1,0 +1,2 @@
+/** One destination of one flow. */
+export type DeliveryTarget = { flow: string; destination: string }
