@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import controlAnswers from '../../src/app/control-answers.json' with { type: 'json' }
 import paymentAnswers from '../../src/app/payment-answers.json' with { type: 'json' }
 import { lintOpenApi } from '../http/lint-openapi.ts'
@@ -46,7 +46,7 @@ let target: TestTarget
 let shop: Shop
 const documents: Record<string, Document> = {}
 
-beforeAll(async () => {
+beforeEach(async () => {
   target = await startTarget()
   flows = await startTestFlows({ env: { FLOWS_WORKBENCH: 'true' } })
   shop = await openShop(flows.service, 'acme')
@@ -56,7 +56,7 @@ beforeAll(async () => {
     ).json()
   }
 }, 120_000)
-afterAll(async () => {
+afterEach(async () => {
   await flows?.stop()
   await target?.close()
 })
@@ -120,8 +120,11 @@ async function askWhatFails(
   ) => Promise<{ statusCode: number }>,
 ): Promise<void> {
   const { db } = flows.service.database
-  // As if polls began all the time. A real one that ends meanwhile sets it back.
+  // As if polls began all the time. A real one may take the new price first, so each try has another.
+  let price = 0
   const syncMeanwhile = async () => {
+    price += 1
+    await flows.write('articulos.json', [{ id: 'A-1', precio: `${price},00` }])
     await db.updateTable('flow_state').set({ read_number: 1_000_000 }).execute()
     return (await ask('syncItem', 'POST', '/sync/articulos/A-1')).statusCode
   }
