@@ -187,6 +187,11 @@ async function rowOf({ label, before = 'created', payment = '', detail, body }: 
   ].join(' | ')
 }
 
+/** As the database derives `standing`, for the orders of this page. */
+function isInDoubt({ conflict, status, unknown_status: unknown }: OrderRow): boolean {
+  return conflict !== null || status === 'action_required' || unknown !== null
+}
+
 async function closingOf(
   after: OrderRow,
   payment: string,
@@ -229,6 +234,7 @@ async function closingOf(
         refundedCents: after.refunded_cents,
         method: 'credit_card',
         installments: 1,
+        isInDoubt: isInDoubt(after),
         undecided: null,
         insteadOrderId: null,
         paymentIds: ['1'],

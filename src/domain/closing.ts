@@ -21,14 +21,21 @@ export const lineKinds = [
   'other_box',
   'paid_late',
   'paid_less',
+  'counted_otherwise',
+  'in_doubt',
   'pending',
   'dismissed',
 ] as const
 export type LineKind = (typeof lineKinds)[number]
 
-/** Whether a line is a difference: a `pending` one may still agree, and a person explained a `dismissed` one. */
-export function isDifference({ kind }: { kind: LineKind }): boolean {
-  return kind !== 'pending' && kind !== 'dismissed'
+/** Whether the result of a line's charge is not known yet: by waiting, or by a person's decision on an order in doubt. */
+export function isUnknownYet({ kind }: { kind: LineKind }): boolean {
+  return kind === 'pending' || kind === 'in_doubt'
+}
+
+/** Whether a line is a difference: one that is not known yet may still agree, and a person explained a `dismissed` one. */
+export function isDifference(line: { kind: LineKind }): boolean {
+  return !isUnknownYet(line) && line.kind !== 'dismissed'
 }
 
 /** Means of payment of a charge; `unknown` where neither side names one. */
@@ -67,6 +74,8 @@ export type ClosingLine = {
   there: LineSide | null
   /** Of a late payment: the order that was charged instead. Absent in lines from before this was stored. */
   insteadOrderId?: string | null
+  /** Of a `counted_otherwise` line: what a person counted of a means of payment, and what was charged by it here. */
+  counted?: { medium: string; declaredCents: number; cents: StoredSum }
   /** Of a `dismissed` line. */
   dismissed?: Dismissal
 }

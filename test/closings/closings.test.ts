@@ -101,6 +101,30 @@ test('a payment that only the provider has is a line with both sides, a message 
   expect(lines[0].message).toMatch(/^Mercado Pago tiene este cobro/)
 })
 
+test('a wrong count has a line with both sums, and a charge that only a person can decide says so', async () => {
+  const till = await openOwnShop(service, 'counted wrongly')
+  await sell(service, till, 'A-1', { amount: '1234,50' })
+  const counted = await close(service, till, { declared: { credit_card: '1200,00' } })
+  const medium = { medium: 'credit_card', declared: '1200.00', charged: '1234.50' }
+  expect(counted).toMatchObject({
+    state: 'differs',
+    lines: [{ counted: medium, action: 'count_again' }],
+  })
+  expect(counted.lines[0].message).toBe(
+    'crédito: se contó 1.200,00 y se cobró 1.234,50. Contá otra vez y buscá si falta un comprobante.',
+  )
+  const file = await call(service, { url: `/closings/${counted.id}/csv`, token: till.key })
+  expect(file.body.trim().split('\r\n')).toHaveLength(2)
+
+  const other = await openOwnShop(service, 'in doubt')
+  const { order_id } = (await charge(service, other, { reference: 'A-1' })).json()
+  await act(service, order_id, { do: 'hold' })
+  expect(await close(service, other)).toMatchObject({
+    state: 'unverified',
+    lines: [{ kind: 'in_doubt', order_id, action: 'decide' }],
+  })
+})
+
 test('a charge that was paid without being read is read for the closing, and makes no difference', async () => {
   const till = await openOwnShop(service, 'window closed')
   const { order_id } = (await charge(service, till, { reference: 'A-1' })).json()

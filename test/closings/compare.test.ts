@@ -23,6 +23,7 @@ const our = (id: number, change: Partial<OurCharge> = {}): OurCharge => ({
   refundedCents: 0,
   method: 'credit_card',
   installments: 1,
+  isInDoubt: false,
   undecided: null,
   insteadOrderId: null,
   paymentIds: [String(id)],
@@ -176,6 +177,13 @@ test.each<[string, OurCharge[], TheirCharge[], string[], string]>([
     ['pending'],
     'unverified',
   ],
+  [
+    'an outcome that waiting does not show',
+    [our(1, { outcome: 'unknown', paidCents: 0, isInDoubt: true })],
+    [],
+    ['in_doubt'],
+    'unverified',
+  ],
   ['a refund in progress', [our(1, { isRefundOpen: true })], [their(1)], ['pending'], 'unverified'],
   [
     'a payment that is in process',
@@ -203,6 +211,25 @@ test.each<[string, OurCharge[], TheirCharge[], string[], string]>([
   const comparison = await compare(ours, theirs)
   expect(kinds(comparison)).toEqual(expected)
   expect(comparison.result).toBe(result)
+})
+
+test('a count that is not what was charged has a line of its means of payment', async () => {
+  const [ours, theirs] = [[our(1)], [their(1)]]
+  const counted = await compare(ours, theirs, { credit_card: 900, debit_card: 100, qr: 0 })
+  expect(counted.result).toBe('differs')
+  expect(counted.lines).toMatchObject([
+    {
+      kind: 'counted_otherwise',
+      counted: { medium: 'credit_card', declaredCents: 900, cents: 1_000 },
+    },
+    { kind: 'counted_otherwise', counted: { medium: 'debit_card', declaredCents: 100, cents: 0 } },
+  ])
+})
+
+test('while a charge is open, a count is not judged', async () => {
+  const open = our(2, { outcome: 'unknown', paidCents: 0 })
+  const { lines, result } = await compare([our(1), open], [their(1)], { credit_card: 2_000 })
+  expect([result, lines.map(({ kind }) => kind)]).toEqual(['unverified', ['pending']])
 })
 
 test('a charge belongs to the day of its payment at the provider, an unpaid order to the day of its creation', async () => {

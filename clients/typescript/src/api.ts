@@ -1373,6 +1373,7 @@ export interface components {
          *             "at": "2026-11-21T14:30:00.000Z"
          *           },
          *           "charged_instead": null,
+         *           "counted": null,
          *           "dismissed": null,
          *           "message": "Mercado Pago tiene este cobro y acá no figura. Buscá la venta: registrala o devolvé el dinero.",
          *           "action": "adopt_or_refund"
@@ -1500,6 +1501,7 @@ export interface components {
          *             "at": "2026-11-21T14:30:00.000Z"
          *           },
          *           "charged_instead": null,
+         *           "counted": null,
          *           "dismissed": null,
          *           "message": "Mercado Pago tiene este cobro y acá no figura. Buscá la venta: registrala o devolvé el dinero.",
          *           "action": "adopt_or_refund"
@@ -1564,7 +1566,7 @@ export interface components {
         ClosingCsv: string;
         ClosingLine: {
             /** @enum {string} */
-            kind: "missing_here" | "missing_there" | "amount_differs" | "other_medium" | "other_box" | "paid_late" | "paid_less" | "pending" | "dismissed";
+            kind: "missing_here" | "missing_there" | "amount_differs" | "other_medium" | "other_box" | "paid_late" | "paid_less" | "counted_otherwise" | "in_doubt" | "pending" | "dismissed";
             order_id: string | null;
             /** @description The payment's number at the provider */
             payment_id: string | null;
@@ -1607,6 +1609,20 @@ export interface components {
             } | null;
             /** @description Of a late payment: the order that was charged instead, where one is found */
             charged_instead: string | null;
+            /** @description Of a means of payment that was counted otherwise than charged here */
+            counted: {
+                medium: string;
+                /**
+                 * @description Decimal point, two decimals
+                 * @example 1234.50
+                 */
+                declared: string;
+                /**
+                 * @description Decimal point, two decimals
+                 * @example 1234.50
+                 */
+                charged: string;
+            } | null;
             /** @description Of a payment that needs no order: who said so, and why */
             dismissed: {
                 by: {
@@ -1625,7 +1641,7 @@ export interface components {
             /** @description For the cashier; language by Accept-Language (es, en, pt) */
             message: string;
             /** @enum {string} */
-            action: "adopt_or_refund" | "call_supervisor" | "compare_receipts" | "correct_medium" | "correct_box" | "wait" | "none";
+            action: "adopt_or_refund" | "call_supervisor" | "compare_receipts" | "correct_medium" | "correct_box" | "count_again" | "decide" | "wait" | "none";
         };
         /**
          * @example {

@@ -14,8 +14,15 @@ const urgency = {
   amount_differs: 4,
   other_medium: 5,
   other_box: 6,
-  pending: 7,
-  dismissed: 8,
+  counted_otherwise: 7,
+  in_doubt: 8,
+  pending: 9,
+  dismissed: 10,
+}
+
+/** Not what is unknown yet, nor what a person explained. */
+export function isDifference({ kind }) {
+  return kind !== 'pending' && kind !== 'in_doubt' && kind !== 'dismissed'
 }
 
 /** What differs, line by line: both sides, the sentence for the cashier, and where something is done about it. */
@@ -24,24 +31,30 @@ export function differenceList(app, lines) {
   return html`<ul class="differences">
     ${repeat(
       sorted,
-      ({ kind, order_id: order, payment_id: payment }) => `${kind} ${order} ${payment}`,
+      ({ kind, order_id: order, payment_id: payment, counted }) =>
+        `${kind} ${order} ${payment} ${counted?.medium}`,
       (line) => difference(app, line),
     )}
   </ul>`
 }
 
 function difference(app, line) {
-  const { kind, external_reference: reference, payment_id: payment, here, there, message } = line
-  const tone = kind === 'pending' || kind === 'dismissed' ? 'info' : 'bad'
+  const { kind, external_reference: reference, payment_id: payment, counted } = line
+  const { here, there, message } = line
+  const tone = isDifference(line) ? 'bad' : 'info'
   return html`<li class="difference ${tone}">
     <p class="difference-head">
       ${badge(tone, word('difference', kind))}
-      <bdi class="strong">${reference ?? t('line.payment', { payment })}</bdi>
+      <bdi class="strong">${counted ? word('method', counted.medium) : (reference ?? t('line.payment', { payment }))}</bdi>
     </p>
-    <div class="sides">
-      ${side(app, t('closings.here'), here, t('line.notHere'))}
-      ${side(app, t('closings.there'), there, t('line.notThere'))}
-    </div>
+    ${
+      counted
+        ? null
+        : html`<div class="sides">
+            ${side(app, t('closings.here'), here, t('line.notHere'))}
+            ${side(app, t('closings.there'), there, t('line.notThere'))}
+          </div>`
+    }
     <p>${message}</p>
     <p class="buttons">${action(app, line)}</p>
   </li>`

@@ -7,7 +7,7 @@ import { money } from '../amounts.js'
 import { boxLink } from '../box-link.js'
 import { askAmend, askCountAgain, askSign } from '../closing-actions.js'
 import { chooseClient } from './choose-client.js'
-import { differenceList } from './closing-lines.js'
+import { differenceList, isDifference } from './closing-lines.js'
 import { closingBadges } from './closing-state.js'
 
 /** Whoever waits for a result looks at this page. */
@@ -146,7 +146,7 @@ function verdict({ state, result, reason, totals: sums, lines }) {
     )
   }
   if (end !== 'differs') return null
-  const wrong = lines.filter(({ kind }) => kind !== 'pending' && kind !== 'dismissed').length
+  const wrong = lines.filter((line) => isDifference(line) && line.counted === null).length
   const told = state === 'signed' ? 'verdict.signedDiffers' : 'verdict.differs'
   const text = wrong === 0 ? t('verdict.countedOtherwise') : count(told, wrong)
   return note('bad', html`<p class="strong">${text}</p>`)

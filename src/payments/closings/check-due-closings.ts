@@ -1,5 +1,5 @@
 import { type Backoff, backoffMs } from '../../domain/backoff.ts'
-import type { ClosingLine } from '../../domain/closing.ts'
+import { type ClosingLine, isUnknownYet } from '../../domain/closing.ts'
 import { rowWithoutId, unreadableStatus } from '../../domain/provider-payment.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { listPlacesToRead } from '../../repositories/closings/closing-charges.ts'
@@ -127,8 +127,8 @@ async function checkClosing(
   if (readAt === 'stopped') return 'ended'
   await checkCloser(deps, shop, closing, signal)
   if (signal.aborted) return 'ended'
-  const { lines, totals, result, isOfOneAccount } = await compareClosing(db, closing)
-  const isOpen = lines.some(({ kind }) => kind === 'pending')
+  const { lines, totals, result, isOfOneAccount } = await compareClosing(deps, closing)
+  const isOpen = lines.some(isUnknownYet)
   const isUnreadable = lines.some(({ there }) => there?.status === unreadableStatus)
   const whyOpen = isUnreadable ? 'payment_unreadable' : isOpen ? 'something_open' : null
   const now = deps.now()
@@ -208,8 +208,9 @@ async function checkCloser(
   closing: ClosingRow,
   signal: AbortSignal,
 ): Promise<void> {
-  const { lines } = await compareClosing(deps.database.db, closing)
-  for (const line of lines.slice(0, suspectsAtMost)) {
+  const { lines } = await compareClosing(deps, closing)
+  const suspects = lines.filter(({ counted }) => counted === undefined)
+  for (const line of suspects.slice(0, suspectsAtMost)) {
     if (signal.aborted) return
     await readAgain(deps, shop, line, signal)
     await deps.sleep(betweenReadsMs, signal).catch(() => undefined)

@@ -1,6 +1,6 @@
 import type { Db } from '../../db/database.ts'
 import { type ChangeFeed, changePositionOf, positionBehind } from '../../domain/change-feed.ts'
-import { isDifference } from '../../domain/closing.ts'
+import { isDifference, isUnknownYet } from '../../domain/closing.ts'
 import { pointFromCents, signedPointFromCents } from '../../domain/money.ts'
 import {
   type ChangedClosing,
@@ -44,7 +44,7 @@ function describe(closing: ChangedClosing): Record<string, unknown> {
     refunded: here && pointFromCents(here.refundedCents),
     net: net === null ? null : signedPointFromCents(net),
     differences: closing.lines.filter(isDifference).length,
-    pending: closing.lines.filter(({ kind }) => kind === 'pending').length,
+    pending: closing.lines.filter(isUnknownYet).length,
     amendments: closing.amendments,
     amended_result: closing.amended_result,
     created_at: closing.created_at.toISOString(),

@@ -372,7 +372,7 @@ export async function amend(
   }
   return auditFailure(deps, entry, async () => {
     if (closing.state !== 'signed') throw new AppError('CLOSING_NOT_SIGNED')
-    const { lines, totals, result } = await compareClosing(deps.database.db, closing)
+    const { lines, totals, result } = await compareClosing(deps, closing)
     return deps.database.transaction(async (trx) => {
       const amendment = await insertAmendment(trx, {
         id: randomUUID(),

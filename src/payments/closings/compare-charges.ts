@@ -5,6 +5,7 @@ import {
   type ClosingTotals,
   type Dismissal,
   isDifference,
+  isUnknownYet,
   type LineKind,
   type LineSide,
 } from '../../domain/closing.ts'
@@ -30,6 +31,8 @@ export type OurCharge = {
   refundedCents: number
   method: string | null
   installments: number | null
+  /** Waiting does not show its outcome: a person must look, and decide. */
+  isInDoubt: boolean
   /** A person must still decide on its money. */
   undecided: 'paid_late' | 'paid_less' | 'settled_unpaid' | null
   /** The order that was charged instead of one that was paid late. */
@@ -125,7 +128,8 @@ export async function compareCharges(input: {
       our.isRefundOpen || refundsNow.some((refund) => refundState(refund) === 'open')
     if (our.outcome === 'unknown' || isRefundOpen || unclear.length > 0) {
       const isContradicted = our.hasConflict && paid[0] && paid[0].amount_cents !== our.amountCents
-      line(isContradicted ? 'amount_differs' : 'pending', paid[0] ?? unclear[0])
+      const unknown = our.isInDoubt ? 'in_doubt' : 'pending'
+      line(isContradicted ? 'amount_differs' : unknown, paid[0] ?? unclear[0])
       return
     }
     for (const [kind, their] of differencesOf(our, paid, tried[0], isNow(at))) line(kind, their)
@@ -150,7 +154,8 @@ export async function compareCharges(input: {
   }
   lines.sort((a, b) => timeOf(a).localeCompare(timeOf(b)))
   const totals = count.totals()
-  return { charges, lines, totals, result: resultOf(lines, totals) }
+  if (!lines.some(isUnknownYet)) lines.push(...countedOtherwise(totals))
+  return { charges, lines, totals, result: resultOf(lines) }
 }
 
 /**
@@ -182,14 +187,27 @@ function timeOf({ here, there }: ClosingLine): string {
   return (there ?? here)?.at ?? ''
 }
 
-/** Agreed only when nothing is open and nothing differs without an explanation, the declared count included. */
-function resultOf(lines: readonly ClosingLine[], totals: ClosingTotals): ClosingResult {
-  if (lines.some(isDifference)) return 'differs'
-  if (lines.some(({ kind }) => kind === 'pending')) return 'unverified'
-  const isCountedAlike = totals.media.every(
-    ({ declaredCents, here }) => declaredCents === null || declaredCents === here.cents,
+/** A line for each means of payment that was counted, and otherwise than charged. */
+function countedOtherwise({ media }: ClosingTotals): ClosingLine[] {
+  return media.flatMap(({ medium, declaredCents, here: { cents } }) =>
+    declaredCents === null || declaredCents === cents
+      ? []
+      : {
+          kind: 'counted_otherwise',
+          orderId: null,
+          paymentId: null,
+          reference: null,
+          here: null,
+          there: null,
+          counted: { medium, declaredCents, cents },
+        },
   )
-  return isCountedAlike ? 'agreed' : 'differs'
+}
+
+/** Agreed only when nothing is open and nothing differs without an explanation. */
+function resultOf(lines: readonly ClosingLine[]): ClosingResult {
+  if (lines.some(isDifference)) return 'differs'
+  return lines.some(isUnknownYet) ? 'unverified' : 'agreed'
 }
 
 /** Their charges by our order: as matched when they were read, or by the number that the order names. */

@@ -1,12 +1,12 @@
-import type { Db } from '../../db/database.ts'
 import { isOwn } from '../../domain/money.ts'
-import { decisionOf, endedUnpaid, isClosedUnpaid } from '../../domain/order-state.ts'
+import { decisionOf, endedUnpaid, isClosedUnpaid, standingAt } from '../../domain/order-state.ts'
 import { isRefundUnderWay, outcomeOf } from '../../errors/money-outcome.ts'
 import { type ChargesQuery, readCharges } from '../../repositories/closings/closing-charges.ts'
 import type { ClosingRow } from '../../repositories/closings/closing-queries.ts'
 import { findChargedInstead } from '../../repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { listDismissals } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
+import type { PaymentDeps } from '../deps.ts'
 import { type ClosingComparison, compareCharges, type OurCharge } from './compare-charges.ts'
 
 /** The charges that a closing compares. */
@@ -32,7 +32,7 @@ export function readsOf({ id }: ClosingRow): string {
  * account of the closing.
  */
 export async function compareClosing(
-  db: Db,
+  { database: { db }, now }: Pick<PaymentDeps, 'database' | 'now'>,
   closing: ClosingRow,
 ): Promise<ClosingComparison & { isOfOneAccount: boolean }> {
   const { payments, orders } = await readCharges(db, queryOf(closing))
@@ -49,7 +49,11 @@ export async function compareClosing(
   const isOfOneAccount = made.every(({ mp_user_id }) => mp_user_id === closing.mp_user_id)
   const comparison = await compareCharges({
     theirs: payments,
-    ours: orders.map((order) => ourChargeOf(order, instead.get(order.id)?.id ?? null)),
+    ours: orders.map((order) => ({
+      ...ourChargeOf(order),
+      isInDoubt: standingAt(order, now()) === 'in_doubt',
+      insteadOrderId: instead.get(order.id)?.id ?? null,
+    })),
     span: { from: closing.from_at, to: closing.to_at },
     cajaId: closing.caja_id,
     sucursalId: closing.sucursal_id,
@@ -68,7 +72,7 @@ function hasMoney({ status, paid_after_close }: OrderRow): boolean {
   return !isClosedUnpaid(status) || paid_after_close
 }
 
-function ourChargeOf(order: OrderRow, insteadOrderId: string | null): OurCharge {
+function ourChargeOf(order: OrderRow): Omit<OurCharge, 'isInDoubt' | 'insteadOrderId'> {
   const decision = decisionOf(order)
   const own = order.payments.filter(isOwn)
   const paid = own.find(({ paidCents }) => paidCents !== null) ?? own.at(-1)
@@ -89,7 +93,6 @@ function ourChargeOf(order: OrderRow, insteadOrderId: string | null): OurCharge 
     paymentIds: own.flatMap(({ referenceId }) => referenceId ?? []),
     // A further payment has a line of its own.
     undecided: decision === 'paid_twice' ? null : decision,
-    insteadOrderId,
     createdAt: order.created_at,
   }
 }

@@ -1,6 +1,8 @@
 import type { ClosingLine, LineKind } from '../../domain/closing.ts'
+import { pointFromCents, type StoredSum } from '../../domain/money.ts'
 import type { Language } from '../../texts/language.ts'
-import { filled, textIn } from '../../texts/texts.ts'
+import { localAmount } from '../../texts/local-amount.ts'
+import { filled, isTextKey, textIn } from '../../texts/texts.ts'
 
 /** What a person should do about a line; a till may show its own text for each. */
 export const lineActions = [
@@ -9,6 +11,8 @@ export const lineActions = [
   'compare_receipts',
   'correct_medium',
   'correct_box',
+  'count_again',
+  'decide',
   'wait',
   'none',
 ] as const
@@ -23,13 +27,21 @@ const actions: Record<LineKind, LineAction> = {
   other_box: 'correct_box',
   paid_late: 'call_supervisor',
   paid_less: 'call_supervisor',
+  counted_otherwise: 'count_again',
+  in_doubt: 'decide',
   pending: 'wait',
   dismissed: 'none',
 }
 
+/** A means of payment in words; one that is not known as the provider names it. */
+export function methodWord(method: string | null, language: Language): string {
+  const key = `closing.method.${method}`
+  return isTextKey(key) ? textIn(language, key) : (method ?? '')
+}
+
 /** The sentence of a line, and what to do. */
 export function adviseOnLine(
-  { kind, dismissed }: Pick<ClosingLine, 'kind' | 'dismissed'>,
+  { kind, dismissed, counted }: Pick<ClosingLine, 'kind' | 'dismissed' | 'counted'>,
   language: Language,
 ): { message: string; action: LineAction } {
   const by = dismissed?.by
@@ -38,8 +50,14 @@ export function adviseOnLine(
       ? textIn(language, 'closing.by_administrator')
       : (by?.name ?? undefined)
   const reason = dismissed?.reason.trim().replace(/\.$/, '')
+  const amount = (cents: StoredSum) => localAmount(pointFromCents(cents), language)
+  const sums = counted && {
+    medium: methodWord(counted.medium, language),
+    declared: amount(counted.declaredCents),
+    charged: amount(counted.cents),
+  }
   return {
-    message: filled(language, `closing.line.${kind}`, { who, reason }),
+    message: filled(language, `closing.line.${kind}`, { who, reason, ...sums }),
     action: actions[kind],
   }
 }

@@ -35,8 +35,8 @@ export type ClosingNames = {
  * what differs without a charge. A signed closing keeps its lines, while its charges show what became of them.
  */
 export async function listCharges(deps: PaymentDeps, closing: ClosingRow): Promise<ListedCharge[]> {
-  const { charges } = await compareClosing(deps.database.db, closing)
-  const open = new Set(closing.lines)
+  const { charges } = await compareClosing(deps, closing)
+  const open = new Set(closing.lines.filter(({ counted }) => counted === undefined))
   const byOrder = linesBy(closing.lines, ({ orderId }) => orderId)
   const byPayment = linesBy(closing.lines, ({ paymentId }) => paymentId)
   const lineOf = (orderId: string | undefined, paymentId: string | undefined) => {

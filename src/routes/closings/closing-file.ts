@@ -2,10 +2,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { stringify } from 'csv-stringify/sync'
 import { signedPointFromCents } from '../../domain/money.ts'
 import { wallClockOf } from '../../domain/time-zone.ts'
+import { methodWord } from '../../payments/closings/line-texts.ts'
 import type { ClosingNames, ListedCharge } from '../../payments/closings/list-charges.ts'
 import type { ClosingRow } from '../../repositories/closings/closing-queries.ts'
 import type { Language } from '../../texts/language.ts'
-import { isTextKey, type TextKey, textIn } from '../../texts/texts.ts'
+import { type TextKey, textIn } from '../../texts/texts.ts'
 
 /** What the file of a closing is made from. */
 export type ClosingFile = {
@@ -20,12 +21,6 @@ export type Say = (word: Exclude<Word, `line.${string}`>) => string
 
 export function closingWords(language: Language): Say {
   return (word) => textIn(language, `closing.${word}`)
-}
-
-/** A means of payment in words; one that is not known as the provider names it. */
-export function methodWord(method: string | null, language: Language): string {
-  const key = `closing.method.${method}`
-  return isTextKey(key) ? textIn(language, key) : (method ?? '')
 }
 
 type Value =
@@ -150,16 +145,4 @@ export function localTime(at: Date, timeZone: string): string {
   const [date = '', time] = wallClockOf(timeZone).toWall(at).toISOString().slice(0, 16).split('T')
   const [year, month, day] = date.split('-')
   return `${day}/${month}/${year} ${time}`
-}
-
-const formats = new Map<Language, Intl.NumberFormat>()
-
-/** `18.034,40` of an amount of the API; `–` for none. Intl takes the digits as text, so nothing is rounded. */
-export function localAmount(point: string | null | undefined, language: Language): string {
-  if (point === null || point === undefined) return '–'
-  const locale = { es: 'es-AR', en: 'en', pt: 'pt-BR' }[language]
-  const known = formats.get(language)
-  const format = known ?? new Intl.NumberFormat(locale, { minimumFractionDigits: 2 })
-  if (!known) formats.set(language, format)
-  return format.format(point as Intl.StringNumericLiteral)
 }

@@ -1,7 +1,9 @@
 import { escapeHtml } from '../../http/html.ts'
+import { methodWord } from '../../payments/closings/line-texts.ts'
 import type { ClosingNames } from '../../payments/closings/list-charges.ts'
 import type { Language } from '../../texts/language.ts'
-import { closingWords, localAmount, localTime, methodWord, type Say } from './closing-file.ts'
+import { localAmount } from '../../texts/local-amount.ts'
+import { closingWords, localTime, type Say } from './closing-file.ts'
 import type { ClosingView, LineView } from './closing-view.ts'
 
 /** The closing as a page to print, with a line for the signature. */

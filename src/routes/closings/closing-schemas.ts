@@ -119,6 +119,10 @@ const Line = z
       .uuid()
       .nullable()
       .describe('Of a late payment: the order that was charged instead, where one is found'),
+    counted: z
+      .object({ medium: z.string(), declared: PointAmount, charged: PointAmount })
+      .nullable()
+      .describe('Of a means of payment that was counted otherwise than charged here'),
     dismissed: z
       .object({ by: WhoSchema.nullable(), reason: z.string(), at: Timestamp })
       .nullable()
@@ -168,6 +172,7 @@ const exampleLine = {
   here: null,
   there: exampleSide,
   charged_instead: null,
+  counted: null,
   dismissed: null,
   message:
     'Mercado Pago tiene este cobro y acá no figura. Buscá la venta: registrala o devolvé el dinero.',

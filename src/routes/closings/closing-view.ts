@@ -63,6 +63,13 @@ function viewLine(line: ClosingLine, language: Language): LineView {
     here: viewSide(line.here),
     there: viewSide(line.there),
     charged_instead: line.insteadOrderId ?? null,
+    counted: line.counted
+      ? {
+          medium: line.counted.medium,
+          declared: pointFromCents(line.counted.declaredCents),
+          charged: pointFromCents(line.counted.cents),
+        }
+      : null,
     dismissed: line.dismissed ?? null,
     ...adviseOnLine(line, language),
   }

@@ -14,6 +14,10 @@ export const closing = {
     'This sale was closed as not paid, and the customer paid later. Check whether it was charged again: mark it as paid or refund it.',
   'closing.line.paid_less':
     'The customer paid only a part. Charge the difference by other means and mark it as paid, or refund it.',
+  'closing.line.counted_otherwise':
+    '{medium}: {declared} was counted and {charged} was charged. Count again, and look for a receipt that is missing.',
+  'closing.line.in_doubt':
+    'It is not known whether this was paid or refunded, and waiting does not show it. Do not charge again: a supervisor opens the order, asks Mercado Pago and decides.',
   'closing.line.pending':
     'The result is not known yet. Do not charge again: wait, the service repeats the closing.',
   'closing.line.dismissed':
@@ -67,6 +71,8 @@ export const closing = {
   'closing.kind.other_box': 'other box',
   'closing.kind.paid_late': 'paid late',
   'closing.kind.paid_less': 'paid less',
+  'closing.kind.counted_otherwise': 'other count',
+  'closing.kind.in_doubt': 'in doubt',
   'closing.kind.pending': 'no result yet',
   'closing.kind.dismissed': 'dismissed',
   'closing.state.open': 'open',

@@ -13,6 +13,10 @@ export const closing = {
     'Esta venta figuraba como no pagada y después se pagó. Fijate si se cobró de nuevo: marcala como pagada o devolvé el dinero.',
   'closing.line.paid_less':
     'El cliente pagó solo una parte. Cobrá el resto con otro medio y marcala como pagada, o devolvé el dinero.',
+  'closing.line.counted_otherwise':
+    '{medium}: se contó {declared} y se cobró {charged}. Contá otra vez y buscá si falta un comprobante.',
+  'closing.line.in_doubt':
+    'No se sabe si se cobró o se devolvió, y esperar no lo aclara. No vuelvas a cobrar: un supervisor abre el cobro, consulta a Mercado Pago y decide.',
   'closing.line.pending':
     'Todavía no se conoce el resultado. No vuelvas a cobrar: esperá, el cierre se repite solo.',
   'closing.line.dismissed':
@@ -66,6 +70,8 @@ export const closing = {
   'closing.kind.other_box': 'otra caja',
   'closing.kind.paid_late': 'pago tardío',
   'closing.kind.paid_less': 'pago de menos',
+  'closing.kind.counted_otherwise': 'otro conteo',
+  'closing.kind.in_doubt': 'en duda',
   'closing.kind.pending': 'sin resultado',
   'closing.kind.dismissed': 'descartado',
   'closing.state.open': 'abierto',

@@ -13,6 +13,10 @@ export const closing = {
     'Esta venda foi dada como não paga e depois foi paga. Veja se foi cobrada de novo: diga que foi paga ou devolva o dinheiro.',
   'closing.line.paid_less':
     'O cliente pagou menos que o pedido. Receba o resto de outra forma e diga que foi paga, ou devolva o dinheiro.',
+  'closing.line.counted_otherwise':
+    '{medium}: foi contado {declared} e foi cobrado {charged}. Conte de novo e veja se falta um comprovante.',
+  'closing.line.in_doubt':
+    'Não se sabe se foi pago ou devolvido, e esperar não esclarece. Não cobre de novo: um supervisor abre a cobrança, consulta o Mercado Pago e decide.',
   'closing.line.pending':
     'Ainda não se sabe como termina. Não cobre de novo: espere, o fechamento se repete sozinho.',
   'closing.line.dismissed':
@@ -66,6 +70,8 @@ export const closing = {
   'closing.kind.other_box': 'outra caixa',
   'closing.kind.paid_late': 'pagamento tardio',
   'closing.kind.paid_less': 'pago a menos',
+  'closing.kind.counted_otherwise': 'outra contagem',
+  'closing.kind.in_doubt': 'em dúvida',
   'closing.kind.pending': 'sem resultado',
   'closing.kind.dismissed': 'descartado',
   'closing.state.open': 'aberto',
