@@ -45,32 +45,33 @@ export function closeDialogs() {
 /**
  * Asks before something is done. `content(form)` describes what it is about and may hold fields that write into `form`;
  * `check(form)` answers what keeps it from being done, if anything. `run(form)` does it: a failure is shown here and the
- * window stays; on success it closes, and `form` may be tried again otherwise.
+ * window stays; on success it closes, and `form` may be tried again otherwise. `onClose` hears of its end, after `run` too.
  */
-export function ask({ title, content, confirm, danger, check, run }) {
+export function ask({ title, content, confirm, danger, check, run, onClose }) {
   const form = {}
   let failure
   let complaint
-  const dialog = openDialog((self) => {
-    const submit = async (event) => {
-      event.preventDefault()
-      if (self.busy) return
-      failure = undefined
-      complaint = check?.(form)
-      if (complaint !== undefined) return self.redraw()
-      self.busy = true
-      self.redraw()
-      try {
-        await run(form)
-        self.close()
-      } catch (error) {
-        failure = error
+  const dialog = openDialog(
+    (self) => {
+      const submit = async (event) => {
+        event.preventDefault()
+        if (self.busy) return
+        failure = undefined
+        complaint = check?.(form)
+        if (complaint !== undefined) return self.redraw()
+        self.busy = true
+        self.redraw()
+        try {
+          await run(form)
+          self.close()
+        } catch (error) {
+          failure = error
+        }
+        self.busy = false
+        self.redraw()
       }
-      self.busy = false
-      self.redraw()
-    }
-    const bad = (text) => html`<div class="note bad"><div>${text}</div></div>`
-    return html`<form class="ask" @submit=${submit}>
+      const bad = (text) => html`<div class="note bad"><div>${text}</div></div>`
+      return html`<form class="ask" @submit=${submit}>
       <h2 id="dialog-title">${title}</h2>
       ${contentOf(content(form, self))}
       <div role="alert">${complaint ? bad(contentOf(complaint)) : nothing}${failure ? bad(errorLines(failure)) : nothing}</div>
@@ -81,6 +82,8 @@ export function ask({ title, content, confirm, danger, check, run }) {
         </button>
       </div>
     </form>`
-  })
+    },
+    { onClose },
+  )
   return dialog
 }

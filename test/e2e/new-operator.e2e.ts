@@ -152,6 +152,7 @@ test.skipIf(!postgres)(
     )
     // Who saves all the same sends nothing.
     await press('Guardar y usar')
+    await press('Guardar y enviar')
     await press('Ver tienda')
     await expectText(page.locator('article.flow'), 'estos campos faltan en todos los registros')
     expect(shop.products.size).toBe(0)
@@ -165,6 +166,7 @@ test.skipIf(!postgres)(
     await press('Probar sin enviar')
     await expectText(report, '"regular_price": "100.50"')
     await press('Guardar y usar')
+    await press('Guardar y enviar')
     await press('Ver tienda')
     // At once, though the interval is an hour, and without a question: nothing was sent before.
     await expect.poll(() => shop.products.size, patient).toBe(50)

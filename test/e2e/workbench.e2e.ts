@@ -120,6 +120,9 @@ test.skipIf(!postgres)(
     expect([shown.includes(basic), shown.includes('canary')]).toEqual([false, false])
     expect(shop.products.size).toBe(0)
     await button(page, 'Save and use').click()
+    const dialog = page.getByRole('dialog', { name: 'Save tienda and send?' })
+    await expectText(dialog, 'The source has 2 records.')
+    await button(dialog, 'Save and send').click()
     await expectText(page.locator('.bench'), 'Saved. The flow runs by it now.')
     await expect.poll(() => shop.products.size, patient).toBe(2)
     expect(

@@ -89,6 +89,31 @@ test('a new flow is saved, runs, and is listed with its file and the templates',
   expect(await read(file)).toMatchObject({ text: definition(name), hash, versions: [] })
 })
 
+test('a check says whether a save sends at once, and a dry run counts how much', async () => {
+  const name = next()
+  const rows = Array.from({ length: 25 }, (_, index) => ({ id: String(index) }))
+  await flows.write(`${name}.json`, rows)
+  const text = definition(name, { startPaused: false })
+  expect(await check(text)).toMatchObject({ problems: [], sends_at_once: true })
+  expect(await check(definition(name))).toMatchObject({ problems: [], sends_at_once: false })
+  expect(await check('{}')).toMatchObject({ sends_at_once: false })
+  expect((await dryRun(text)).json()).toMatchObject({ cut_off: 'items', records: { length: 10 } })
+  const counted = await flows.call('POST', '/flow-definitions/dry-run', {
+    body: { text, count: true },
+  })
+  expect(counted.json()).toMatchObject({
+    cut_off: null,
+    records_read: 25,
+    records: { length: 10 },
+  })
+  // One that waits, paused, does not; nor one that has polled.
+  const { hash } = (await put(`${name}.flow.yaml`, definition(name), null)).json()
+  expect(await check(text)).toMatchObject({ sends_at_once: false })
+  await put(`${name}.flow.yaml`, text, hash)
+  await flows.call('POST', `/flow/${name}/resume`)
+  await expect.poll(() => check(text)).toMatchObject({ sends_at_once: false })
+})
+
 test('the replaced version of a save is kept, and can be read and saved again', {
   tags: ['long'],
 }, async () => {

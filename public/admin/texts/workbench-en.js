@@ -62,6 +62,17 @@ export const workbench = {
   'bench.runTitle': 'What would be sent',
   'bench.save': 'Save and use',
   'bench.saved': 'Saved. The flow runs by it now.',
+  'bench.sends': 'Save {flow} and send?',
+  'bench.sendsCount.one': 'The source has 1 record. It is sent as soon as the definition is saved.',
+  'bench.sendsCount.other':
+    'The source has {count} records. They are sent as soon as the definition is saved.',
+  'bench.sendsAtLeast':
+    'The source has more than {count} records. They are sent as soon as the definition is saved.',
+  'bench.sendsUncounted':
+    'The source cannot be counted now. What it has is sent as soon as it answers.',
+  'bench.sendsHint':
+    'To look at the flow first, go back and write startPaused: true. Then nothing is sent before you resume it.',
+  'bench.sendsConfirm': 'Save and send',
   'bench.skipped': 'left out',
   'bench.start': 'Start',
   'bench.template': 'Articles go to',

@@ -63,6 +63,17 @@ export const workbench = {
   'bench.runTitle': 'Qué se enviaría',
   'bench.save': 'Guardar y usar',
   'bench.saved': 'Guardado. El flujo ya trabaja con esto.',
+  'bench.sends': '¿Guardar {flow} y enviar?',
+  'bench.sendsCount.one': 'El origen tiene 1 registro. Se envía apenas guardes la definición.',
+  'bench.sendsCount.other':
+    'El origen tiene {count} registros. Se envían apenas guardes la definición.',
+  'bench.sendsAtLeast':
+    'El origen tiene más de {count} registros. Se envían apenas guardes la definición.',
+  'bench.sendsUncounted':
+    'Ahora no se puede contar el origen. Lo que tenga se envía apenas responda.',
+  'bench.sendsHint':
+    'Para mirar el flujo antes, volvé y escribí startPaused: true. Así no se envía nada hasta que lo reanudes.',
+  'bench.sendsConfirm': 'Guardar y enviar',
   'bench.skipped': 'queda afuera',
   'bench.start': 'Empezar',
   'bench.template': 'Los artículos van a',

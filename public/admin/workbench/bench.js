@@ -149,12 +149,31 @@ export function createBench(app) {
       announce(count('bench.ran', of.run.records.length))
     })
 
+  /** Asks whether all that the source holds may be sent, with the number where it can be counted. */
+  async function mayBeSent({ text, file, name: flow }) {
+    const found = await app.api
+      .post('/flow-definitions/dry-run', { body: { text, file, count: true } })
+      .catch((error) => ({ error }))
+    return new Promise((resolve) => {
+      ask({
+        title: t('bench.sends', { flow }),
+        content: () => html`<p class="strong">${willBeSent(found)}</p>
+          ${found.error ? errorLines(found.error) : null}
+          <p>${t('bench.sendsHint')}</p>`,
+        confirm: t('bench.sendsConfirm'),
+        run: async () => resolve(true),
+        onClose: () => resolve(false),
+      })
+    })
+  }
+
   const save = () =>
     work('save', async (of) => {
       // A new file is called as its flow.
       const { name: flow } = of.file ? of : await check()
       const file = of.file ?? `${flow ?? 'flow'}.flow.yaml`
       if (!(await isRight(of, file))) return
+      if (of.sends_at_once && !(await mayBeSent(of))) return
       const { text, base } = of
       const saved = await app.api.put(filePath(file), { body: { text, base } })
       drafts.delete(of.question)
@@ -337,6 +356,13 @@ export function readOnlyNote({ code: why, message }) {
     html`<p class="strong">${t('bench.readOnly')}</p>
       <p class="small clip">${words === why ? name(message) : words}</p>`,
   )
+}
+
+function willBeSent({ error, records_read: records, cut_off: cutOff }) {
+  if (error) return t('bench.sendsUncounted')
+  return cutOff === 'time'
+    ? t('bench.sendsAtLeast', { count: number(records) })
+    : count('bench.sendsCount', records)
 }
 
 function filePath(file) {

@@ -17,8 +17,8 @@ import {
   ConnectionParams,
   ConnectionsResponse,
   ConnectionTestResponse,
-  DryRunBody,
   DryRunResponse,
+  DryRunTextBody,
   FileParams,
   FlowFileResponse,
   FlowFilesResponse,
@@ -141,7 +141,7 @@ const fileSavingRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { workb
     async (request) => {
       const saved = await workbench.save(request.params.file, request.body, callerOf(request))
       const language = languageOf(request)
-      return { ...saved, problems: saved.problems.map((one) => viewProblem(one, language)) }
+      return { ...saved, problems: viewProblems(saved, language) }
     },
   )
 
@@ -162,7 +162,8 @@ const fileSavingRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { workb
     async (request) => {
       const { name, from } = request.query
       const made = workbench.fromTemplate(request.params.template, name, from)
-      return { text: made.text, ...viewChecked(made, languageOf(request)) }
+      const { text, name: flow } = made
+      return { text, name: flow, problems: viewProblems(made, languageOf(request)) }
     },
   )
 }
@@ -253,7 +254,10 @@ const checkRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { workbench 
     },
     async (request) => {
       const { text, file } = request.body
-      return viewChecked(await workbench.check(text, file, callerOf(request)), languageOf(request))
+      const checked = await workbench.check(text, file, callerOf(request))
+      const language = languageOf(request)
+      const problems = viewProblems(checked, language)
+      return toWire(CheckedResponse, { ...checked, problems }, language)
     },
   )
 
@@ -266,7 +270,7 @@ const checkRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { workbench 
         summary: 'Read the first ten items of a definition and show the requests they would make',
         description: dryRunLimitsText,
         tags: ['Definitions'],
-        body: DryRunBody,
+        body: DryRunTextBody,
         response: { 200: DryRunResponse, ...sourceResponses },
       },
     },
@@ -383,7 +387,6 @@ function viewDryRun(made: DryRun & { name: string }, language: Language) {
   return toWire(DryRunResponse, answer, language)
 }
 
-function viewChecked(checked: Checked, language: Language) {
-  const problems = checked.problems.map((one) => viewProblem(one, language))
-  return toWire(CheckedResponse, { ...checked, problems }, language)
+function viewProblems({ problems }: Checked, language: Language) {
+  return problems.map((one) => viewProblem(one, language))
 }

@@ -29,7 +29,7 @@ export type DryRunRecord = Pick<Answer['records'][number], 'record' | 'pk'> & {
 }
 
 /** `cutOff`: why the source was not read completely. */
-export type DryRun = Pick<Answer, 'rowsRead' | 'cutOff'> & {
+export type DryRun = Pick<Answer, 'rowsRead' | 'recordsRead' | 'cutOff'> & {
   /** Warnings of the source. */
   warnings: Reason[]
   records: DryRunRecord[]
@@ -41,13 +41,14 @@ const mostShownCharacters = 16_384
 const mostWarnings = 20
 
 /**
- * Reads the first records of a flow's source and shows what its destinations would get. The flow need not be saved.
+ * Reads the first records of a flow's source and shows what its destinations would get. The flow need not be saved. `isCount` reads
+ * on, only to count.
  * It writes nothing and calls no destination. Secrets that a source repeats are masked.
  * @throws SourceError if the source cannot be read, errors of the definition, and the reason of `signal`.
  */
 export async function dryRun(
   loaded: LoadedFlow,
-  deps: DryRunDeps,
+  { isCount, ...deps }: DryRunDeps & { isCount: boolean },
   signal: AbortSignal,
 ): Promise<DryRun> {
   const runtime = openFlow(loaded, { ...deps, payments: deps.feeds })
@@ -55,7 +56,8 @@ export async function dryRun(
   try {
     deliveries = await openDryRunDeliveries(loaded.flow, deps)
     const timeout = AbortSignal.timeout(dryRunLimits.seconds * 1_000)
-    const read = await firstRecords(runtime, AbortSignal.any([signal, timeout]), timeout)
+    const ends = { signal: AbortSignal.any([signal, timeout]), timeout, isCount }
+    const read = await firstRecords(runtime, ends)
     signal.throwIfAborted()
     const missing = missingFields(runtime, read.rows)
     if (missing) read.summary.warnings.unshift(missing)
@@ -71,11 +73,15 @@ export async function dryRun(
 
 async function firstRecords(
   runtime: FlowRuntime,
-  signal: AbortSignal,
-  timeout: AbortSignal,
+  { signal, timeout, isCount }: { signal: AbortSignal; timeout: AbortSignal; isCount: boolean },
 ): Promise<{ rows: SourceRow[]; summary: Omit<DryRun, 'records'> }> {
   const rows: SourceRow[] = []
-  const summary: Omit<DryRun, 'records'> = { rowsRead: 0, cutOff: null, warnings: [] }
+  const summary: Omit<DryRun, 'records'> = {
+    rowsRead: 0,
+    recordsRead: 0,
+    cutOff: null,
+    warnings: [],
+  }
   const warn = ({ why }: { why: Reason }) => {
     if (summary.warnings.length < mostWarnings) summary.warnings.push(why)
   }
@@ -94,8 +100,9 @@ async function firstRecords(
     : batches
   try {
     for await (const some of records) {
-      rows.push(...some)
-      if (rows.length <= dryRunLimits.records) continue
+      summary.recordsRead += some.length
+      rows.push(...some.slice(0, dryRunLimits.records - rows.length))
+      if (isCount || summary.recordsRead <= dryRunLimits.records) continue
       summary.cutOff = 'items'
       break
     }
@@ -103,7 +110,7 @@ async function firstRecords(
     if (!timeout.aborted) throw error
     summary.cutOff = 'time'
   }
-  return { rows: rows.slice(0, dryRunLimits.records), summary }
+  return { rows, summary }
 }
 
 /** Why a poll would refuse these records. */

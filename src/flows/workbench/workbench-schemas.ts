@@ -72,6 +72,14 @@ export const DryRunBody = z
   })
   .meta({ example: { text: exampleText } })
 
+/** A dry run of a text; a check takes the same text. */
+export const DryRunTextBody = DryRunBody.extend({
+  count: z
+    .boolean()
+    .default(false)
+    .describe('Reads on behind the first records, to count them all in `records_read`'),
+}).meta({ example: { text: exampleText } })
+
 export const CheckBody = DryRunBody.extend({
   file: z
     .string()
@@ -185,12 +193,19 @@ export const CheckedResponse = z
   .object({
     name: z.string().nullable().describe('Of the flow; null while there are problems'),
     problems: z.array(FlowProblem).describe('Lines and columns count from 1'),
+    sends_at_once: z
+      .boolean()
+      .describe(
+        'A save sends every item of the source: no poll of the flow has succeeded yet, and it is not paused',
+      ),
   })
   .meta({ id: 'CheckedDefinition' })
 
-export const TemplateResponse = CheckedResponse.extend({ text: z.string() }).meta({
-  id: 'FlowFromTemplate',
-})
+export const TemplateResponse = CheckedResponse.omit({ sends_at_once: true })
+  .extend({ text: z.string() })
+  .meta({
+    id: 'FlowFromTemplate',
+  })
 
 export const SavedResponse = z
   .object({
@@ -224,6 +239,7 @@ export const DryRunResponse = z
   .object({
     name: z.string(),
     rows_read: z.number(),
+    records_read: z.number().describe('All of the source, unless `cut_off` says otherwise'),
     cut_off: z
       .enum(['items', 'time'])
       .nullable()

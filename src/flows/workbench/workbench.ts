@@ -1,7 +1,8 @@
 import { AppError } from '../../errors/app-error.ts'
 import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import { type LeaseDeps, withLease } from '../../jobs/with-lease.ts'
-import { listFlowStates } from '../../repositories/flows/flow-state.ts'
+import { isPaused } from '../../repositories/flows/flow-pauses-and-limits.ts'
+import { findFlowState, listFlowStates } from '../../repositories/flows/flow-state.ts'
 import { type Reason, sentenceOf } from '../../texts/reason.ts'
 import type { Model } from '../api/api-model.ts'
 import type { FlowProblemView } from '../api/control-types.ts'
@@ -51,7 +52,9 @@ export type WorkbenchDeps = SwitchDeps &
   }
 
 type CheckedModel = Model<typeof CheckedResponse>
-export type Checked = Omit<CheckedModel, 'problems'> & { problems: FlowProblemView[] }
+export type Checked = Omit<CheckedModel, 'problems' | 'sendsAtOnce'> & {
+  problems: FlowProblemView[]
+}
 
 /**
  * The caller. A definition can read files and send their content anywhere, so trying and saving one is restricted.
@@ -157,11 +160,24 @@ export class Workbench {
    * Findings of the checker for one definition: alone, or with `file` together with all others and opened as by a
    * reload.
    */
-  async check(text: string, file: string | undefined, caller: Caller): Promise<Checked> {
+  async check(
+    text: string,
+    file: string | undefined,
+    caller: Caller,
+  ): Promise<Checked & Pick<CheckedModel, 'sendsAtOnce'>> {
     this.#requireOpen(caller)
-    return viewOf(
-      file === undefined ? await this.#readAlone(text) : await this.#readBesideOthers(file, text),
-    )
+    const read = await (file === undefined
+      ? this.#readAlone(text)
+      : this.#readBesideOthers(file, text))
+    const sendsAtOnce = 'loaded' in read && (await this.#sendsAtOnce(read.loaded.flow))
+    return { ...viewOf(read), sendsAtOnce }
+  }
+
+  async #sendsAtOnce({ name, startPaused }: Flow): Promise<boolean> {
+    const { db } = this.#deps.database
+    const state = await findFlowState(db, name)
+    if (!state) return !startPaused
+    return state.last_success_at === null && !(await isPaused(db, name))
   }
 
   /**
@@ -170,12 +186,12 @@ export class Workbench {
    * run, PROVIDER_ERROR with the error of an unreadable source, and the reason of `signal`.
    */
   async dryRun(
-    { text, file }: { text: string; file?: string | undefined },
+    { text, file, count }: { text: string; file?: string | undefined; count: boolean },
     caller: Caller,
     signal: AbortSignal,
   ): Promise<DryRun & { name: string }> {
     this.#requireOpen(caller)
-    return await this.#tryOut(() => this.#readAlone(text, file), caller, signal)
+    return await this.#tryOut(() => this.#readAlone(text, file), count, caller, signal)
   }
 
   /**
@@ -189,7 +205,7 @@ export class Workbench {
     signal: AbortSignal,
   ): Promise<DryRun & { name: string }> {
     const read = async () => this.#readText(file, (await this.#files.read(file)).text)
-    return this.#tryOut(read, caller, signal)
+    return this.#tryOut(read, false, caller, signal)
   }
 
   /**
@@ -304,6 +320,7 @@ export class Workbench {
   /** One at a time. It is recorded among the actions of the flow. */
   async #tryOut(
     read: () => Promise<Read>,
+    isCount: boolean,
     { actor }: Caller,
     signal: AbortSignal,
   ): Promise<DryRun & { name: string }> {
@@ -321,7 +338,7 @@ export class Workbench {
           detail: `definition ${loaded.definitionHash.slice(0, 16)}`,
         }),
       )
-      return { name, ...(await dryRun(loaded, this.#deps, signal)) }
+      return { name, ...(await dryRun(loaded, { ...this.#deps, isCount }, signal)) }
     } catch (error) {
       if (!(error instanceof SourceError)) throw error
       throw sourceUnreadable(error)
