@@ -4,12 +4,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database, Db, Trx } from '../../src/db/database.ts'
 import type { ClosingRow } from '../../src/repositories/closings/closing-queries.ts'
 import { openOwnShop } from '../support/money.ts'
+import { rounds } from '../support/rounds.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { call, type Till } from '../support/till.ts'
 import { expectContinuousSpans, listRows } from './check-spans.ts'
 import { openClosing, sell, today, watchAfter } from './shop-day.ts'
 
-const kills = 100
+/** `.ci/night` plays a hundred. */
+const kills = rounds(25)
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 
@@ -152,7 +154,7 @@ const listEntries = async () =>
     .orderBy('seq')
     .execute()) as Entry[]
 
-test('100 kills while two processes open, count and sign spans leave no overlap and no gap, and lose no count', async () => {
+test('kills while two processes open, count and sign spans leave no overlap and no gap, and lose no count', async () => {
   const signed = new Map<string, string>()
   const check = async () => {
     const rows = await listRows(service, till)
@@ -227,9 +229,9 @@ test('100 kills while two processes open, count and sign spans leave no overlap 
   const unansweredEntries = (await listEntries()).filter(
     ({ metadata: { declared } }) => declared && !answeredCounts.has(declared.qr),
   )
-  expect(unansweredEntries.length).toBeGreaterThan(3)
-  expect(signed.size).toBeGreaterThan(10)
-  expect(Math.min(...Object.values(tally))).toBeGreaterThan(10)
+  expect(unansweredEntries.length).toBeGreaterThan(kills / 50)
+  expect(signed.size).toBeGreaterThan(kills / 10)
+  expect(Math.min(...Object.values(tally))).toBeGreaterThan(kills / 10)
   process.stdout.write(
     `${kills} kills on ${service.database.engine}: ${rows.length} closings of 2 places, ${signed.size} signed; ` +
       `answers: ${tally.opened} opened, ${tally.answeredAgain} again, ${tally.refused} refused, ${tally.unanswered} lost, of which ${unansweredEntries.length} were committed; ` +

@@ -17,6 +17,7 @@ import {
   setFaults,
 } from '../support/money.ts'
 import { codeOf, goodPassword, join } from '../support/people.ts'
+import { timesAsMany } from '../support/rounds.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, charge, enrol, payByCard, readOrder } from '../support/till.ts'
 import {
@@ -28,7 +29,10 @@ import {
   type WatchedPage,
 } from './browser.ts'
 
-/** Every view of both pages keeps nobody out (axe), fits the window, and complains of nothing, in both languages. */
+/**
+ * Every view of both pages keeps nobody out (axe), fits the window, and complains of nothing: each language once, and each width;
+ * with TEST_ROUNDS above 1 each language at each width.
+ */
 /** Twenty views and more, each looked at at several widths; other tests keep the processor busy. */
 vi.setConfig({ testTimeout: 180_000 })
 
@@ -38,13 +42,15 @@ afterEach(async () => {
   opened = undefined
 })
 
-const looks = [
+const allLooks = [
   { language: 'en', locale: 'en-GB' },
   { language: 'es', locale: 'es-AR' },
 ].flatMap((look) => [
   { ...look, device: 'desktop', viewport: { width: 1280, height: 800 } },
   { ...look, device: 'phone', viewport: { width: 390, height: 780 } },
 ]) as Look[]
+const isFew = ({ language, device }: Look) => (language === 'en') === (device === 'desktop')
+const looks = timesAsMany > 1 ? allLooks : allLooks.filter(isFew)
 
 type Look = {
   language: 'en' | 'es'
