@@ -263,7 +263,9 @@ test('an answer from before the decision of a case that arrives after it does no
   expect(await actionsOf(till.client)).toEqual(['chargeback.opened', 'chargeback.won'])
 })
 
-test('a case that cannot be read yet is unknown, and is read later', async () => {
+test('a case that cannot be read yet is unknown, and is read later', {
+  tags: ['long'],
+}, async () => {
   const { till, mpOrderId } = await withSale('unreadable')
   const { id } = await dispute({ order_id: mpOrderId })
   await setFaults(service, { path: '^/v1/chargebacks', kind: '500' })

@@ -314,7 +314,9 @@ test('the audit log names the result that was signed, also when a comparison end
   expect(rows).toEqual([{ result: 'differs' }])
 })
 
-test('only a closing with a result can be signed, and a signed one never changes: amendments refer to it', async () => {
+test('only a closing with a result can be signed, and a signed one never changes: amendments refer to it', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'signed')
   await sell(service, till, 'A-1')
   const { id } = (await openClosing(service, till)).json()

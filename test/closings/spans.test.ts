@@ -288,7 +288,9 @@ test('a request for the same span corrects the count until it is signed, and the
   ])
 })
 
-test('a closing by business day contains the rest of the day after its shifts', async () => {
+test('a closing by business day contains the rest of the day after its shifts', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'rest of the day')
   untilHour(15)
   const shift = await close(service, till, { ...span(6, 14), ...credit('1,00') })

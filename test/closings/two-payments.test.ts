@@ -226,7 +226,9 @@ test('a payment typed in with the reference of a paid order is a further payment
   })
 })
 
-test('a report that names the order of a further payment does not count it in the net of that order', async () => {
+test('a report that names the order of a further payment does not count it in the net of that order', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId, surplus } = await paidTwice('report', { in_order: false })
   const { mp_order_id: mpOrderId } = await orderRow(service, orderId)
   const header = 'SOURCE_ID,TRANSACTION_TYPE,TRANSACTION_AMOUNT,SETTLEMENT_NET_AMOUNT,ORDER_MP'

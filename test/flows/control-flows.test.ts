@@ -160,7 +160,7 @@ test('the answer to pause and resume of all flows names the flows', async () => 
   expect(await status(flows, name)).toMatchObject({ paused: true })
 })
 
-test('FLOWS_START_PAUSED pauses every flow at the start', async () => {
+test('FLOWS_START_PAUSED pauses every flow at the start', { tags: ['long'] }, async () => {
   const { flows, name } = await startAlone([{ id: '1' }], {
     extra: { startPaused: false },
     env: { FLOWS_START_PAUSED: 'true' },

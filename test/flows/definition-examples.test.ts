@@ -290,7 +290,7 @@ test('a check lists valid and invalid files by name and shows no secret', async 
   }
 })
 
-test('the command ends with 1 when there are problems', async () => {
+test('the command ends with 1 when there are problems', { tags: ['long'] }, async () => {
   const env = {
     ...process.env,
     ...{ DEMO_FOLDER: '/srv/demo', DEMO_TARGET_URL: 'ftp://hunter2' },

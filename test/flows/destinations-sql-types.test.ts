@@ -142,7 +142,9 @@ describe('SQL Server', () => {
     ])
   })
 
-  test('texts and numbers of one column are both text, which the server converts to its type', async () => {
+  test('texts and numbers of one column are both text, which the server converts to its type', {
+    tags: ['long'],
+  }, async () => {
     const destination = open()
     const bodies = [
       { code: '00042', price: exact, active: true },

@@ -138,7 +138,9 @@ test('one request finds an item in all flows', async () => {
   expect((await get('/flows/items/nobody')).flows).toEqual([])
 })
 
-test('a request retries a destination with an open breaker at once, and sending continues when it answers', async () => {
+test('a request retries a destination with an open breaker at once, and sending continues when it answers', {
+  tags: ['long'],
+}, async () => {
   await bringDown('resting')
   expect((await destination('resting')).health).toMatchObject({
     state: 'down',

@@ -135,7 +135,9 @@ test('old history and old errors are removed in pages, and those of other flows 
   expect(await deleteFlowErrorsBefore(db, other, between)).toBe(50)
 })
 
-test('the history of each item is trimmed in pages that read only the rows that they examine', async () => {
+test('the history of each item is trimmed in pages that read only the rows that they examine', {
+  tags: ['long'],
+}, async () => {
   const flow = `flow-${randomUUID()}`
   // More of one item than fits into a page, and pages that end within an item.
   const pks = Array.from({ length: 40 }, (_, index) => `P-${index}`)

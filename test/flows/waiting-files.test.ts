@@ -72,7 +72,9 @@ test('a poll waits for a file that is being written until it is unchanged, and d
   expect(await card('written')).toMatchObject({ waiting_for: null, last_error: null })
 })
 
-test('a poll waits for a missing marker; one that is missing for too long is a failure', async () => {
+test('a poll waits for a missing marker; one that is missing for too long is a failure', {
+  tags: ['long'],
+}, async () => {
   expect((await sync('marked')).statusCode).toBe(502)
   const path = join(flows.dir, 'marked.json')
   expect(await card('marked')).toMatchObject({

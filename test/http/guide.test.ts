@@ -76,7 +76,9 @@ test('a page that is not there is 404, also outside of the documents', async () 
   expect(readFileSync(`${docs}README.md`, 'utf8')).toContain('# Documentation')
 })
 
-test('each view of the pages leads to its page of the guide, in the language of the page', async () => {
+test('each view of the pages leads to its page of the guide, in the language of the page', {
+  tags: ['long'],
+}, async () => {
   const views = ['dashboard', 'admin'].flatMap((folder) =>
     [
       ...readFileSync(

@@ -113,7 +113,9 @@ test('no series names an order, a key, a client or a path', async () => {
   expect(long).toEqual([])
 })
 
-test('a scrape takes two statements, also for several scrapes at the same time', async () => {
+test('a scrape takes two statements, also for several scrapes at the same time', {
+  tags: ['long'],
+}, async () => {
   await scrape()
   expect(await countStatements(() => scrape())).toHaveLength(2)
   const together = await countStatements(() => Promise.all([scrape(), scrape(), scrape()]))

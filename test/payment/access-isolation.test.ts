@@ -262,7 +262,9 @@ async function recordsOfVictim(): Promise<unknown> {
   return { rows, state, ledger: service.sandbox.ledger() }
 }
 
-test('T2: for another client, records of a client and records that do not exist give the same answer', async () => {
+test('T2: for another client, records of a client and records that do not exist give the same answer', {
+  tags: ['long'],
+}, async () => {
   for (const { name, kind, make } of attacks) {
     const { theirs, none } = ids[kind]
     const seen = await answerTo(make(theirs), theirs)
@@ -275,7 +277,9 @@ test('T2: for another client, records of a client and records that do not exist 
   expect(attacks.length).toBeGreaterThan(40)
 })
 
-test('T2: no request of another client changes a record of a client, here or at the provider', async () => {
+test('T2: no request of another client changes a record of a client, here or at the provider', {
+  tags: ['long'],
+}, async () => {
   const before = await recordsOfVictim()
   await sandboxCall(service, 'DELETE', '/_sandbox/requests')
   for (const { kind, make } of attacks) await answerTo(make(ids[kind].theirs), ids[kind].theirs)

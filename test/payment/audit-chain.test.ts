@@ -399,7 +399,9 @@ test.skipIf(!postgresUrl)(
   },
 )
 
-test('an entry whose number was drawn long before its commit is sealed after those that overtook it', async () => {
+test('an entry whose number was drawn long before its commit is sealed after those that overtook it', {
+  tags: ['long'],
+}, async () => {
   // The embedded database runs one transaction at a time, so the test draws the number early instead of delaying the commit.
   const auditLog = await openAuditLog(await openTestDatabase())
   const { database, auditKey } = auditLog

@@ -192,7 +192,9 @@ test('a cursor together with an offset is 422', async () => {
   }
 })
 
-test('T37: many lists of one client at once delay neither its orders nor a list of another; with more than a hundred waiting they get 429', async () => {
+test('T37: many lists of one client at once delay neither its orders nor a list of another; with more than a hundred waiting they get 429', {
+  tags: ['long'],
+}, async () => {
   const first = await call(service, { url: '/orders?limit=1', token: shop.key })
   const [{ order_id: id }] = first.json().orders
   const done: string[] = []

@@ -228,7 +228,7 @@ test('a refunded order answers ORDER_ALREADY_REFUNDED, in full and in part', asy
   }
 })
 
-test('a refund made in the provider’s panel counts', async () => {
+test('a refund made in the provider’s panel counts', { tags: ['long'] }, async () => {
   const orderId = await paidOrder()
   await sandboxRefund(service, await orderAtProvider(orderId), '60.00')
   const beyond = await refund(service, till, orderId, '50,00')
@@ -708,7 +708,9 @@ test('a payment after a cancel is shown, flagged, and can be refunded', async ()
   expect(ordersAtProvider(service, shop)).toHaveLength(1)
 })
 
-test('an answer from before a late payment does not hide it again', async () => {
+test('an answer from before a late payment does not hide it again', {
+  tags: ['long'],
+}, async () => {
   const shop = await openOwnShop(service, 'old answer')
   const { order_id } = (await charge(service, shop, { reference: 'OLD', amount: '50,00' })).json()
   await cancel(service, shop, order_id)

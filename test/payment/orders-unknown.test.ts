@@ -620,7 +620,9 @@ async function actAtProvider(id: string | undefined, action: object): Promise<vo
   await sandboxCall(service, 'POST', `/_sandbox/orders/${id}/act`, action)
 }
 
-test('an unknown order of a former account is neither sent to the new one nor closed', async () => {
+test('an unknown order of a former account is neither sent to the new one nor closed', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'moved')
   await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U-14' })).json()

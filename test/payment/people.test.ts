@@ -576,7 +576,9 @@ describe('an administrator resets a person', () => {
   })
 })
 
-test('T56: an administrator of a client manages the people of that client only', async () => {
+test('T56: an administrator of a client manages the people of that client only', {
+  tags: ['long'],
+}, async () => {
   const boss = await join(service, { name: 'boss', role: 'administrator', client: 'acme' })
   const theirs = await join(service, { name: 'theirs', role: 'viewer', client: 'other' })
   const global = await join(service, { name: 'global', role: 'administrator' })
