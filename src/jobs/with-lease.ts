@@ -1,4 +1,5 @@
 import type { Database, Trx } from '../db/database.ts'
+import type { SendPermit } from '../outbound/outbound.ts'
 import {
   keepLease,
   type LeaseToken,
@@ -16,8 +17,19 @@ export type LeaseDeps = {
   log: { warn(fields: object, message: string): void }
 }
 
-/** A lease that this process has. `signal` aborts when a renewal failed, because another process may start then. */
-export type HeldLease = LeaseToken & { signal: AbortSignal }
+/** A lease that this process has. */
+export type HeldLease = LeaseToken & {
+  /** Aborts when a renewal failed, because another process may start then. */
+  signal: AbortSignal
+  /**
+   * For work that sends: nothing may be sent unless the permit was given and is still valid at the first byte. A process may stand still
+   * at any moment, and another one has the lease when it goes on.
+   */
+  permit: SendPermit
+}
+
+/** A permit ends before another process may take the lease: clocks differ, and the first byte takes a moment. */
+const validShare = 0.9
 
 /** Another process has taken the lease. Nothing more may be written. */
 export class LeaseLostError extends Error {
@@ -55,17 +67,26 @@ export async function withLease<T>(
   work: (lease: HeldLease) => Promise<T>,
   lengthMs = leaseMs,
 ): Promise<{ result: T } | undefined> {
-  const lease = await takeLease(database, { name, owner, now: now(), lengthMs })
+  let proven = { at: now(), ms: performance.now() }
+  const lease = await takeLease(database, { name, owner, now: proven.at, lengthMs })
   if (!lease) return undefined
   const lost = new AbortController()
-  const renewal = setInterval(() => {
-    renewLease(database.db, lease, { now: now(), lengthMs }).then(
-      (isRenewed) => isRenewed || lost.abort(),
-      () => lost.abort(),
-    )
-  }, lengthMs / 3)
+  const renew = async () => {
+    const asked = { at: now(), ms: performance.now() }
+    const times = { now: asked.at, lengthMs }
+    if (await renewLease(database.db, lease, times).catch(() => false)) proven = asked
+    else lost.abort()
+  }
+  // By both clocks: only one of them advances while the machine is suspended.
+  const ageMs = () => Math.max(performance.now() - proven.ms, now().getTime() - proven.at.getTime())
+  const isValid = () => !lost.signal.aborted && ageMs() < lengthMs * validShare
+  const permit: SendPermit = async () => {
+    if (ageMs() > lengthMs / 2) await renew()
+    return isValid() ? isValid : undefined
+  }
+  const renewal = setInterval(renew, lengthMs / 3)
   try {
-    return { result: await work({ ...lease, signal: lost.signal }) }
+    return { result: await work({ ...lease, signal: lost.signal, permit }) }
   } finally {
     clearInterval(renewal)
     await releaseLease(database.db, lease).catch((error) =>

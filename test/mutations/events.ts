@@ -76,6 +76,20 @@ export const events: readonly Mistake[] = [
     noticedBy: { tests: [[sender, 'a process that loses its lease']] },
   },
   {
+    name: 'a process that stood still sends although it lost the lease',
+    file: 'src/payments/events/endpoint-sender.ts',
+    find: 'signal: this.#abandoned, mayStart }',
+    replace: 'signal: this.#abandoned, mayStart: () => true }',
+    noticedBy: { tests: [[sender, 'right before the first byte']] },
+  },
+  {
+    name: 'what was read before is sent after a person took it away',
+    file: 'src/payments/events/endpoint-sender.ts',
+    find: '        if (!endpoint.sendable.includes(delivery.position)) continue\n',
+    replace: '',
+    noticedBy: { tests: [[sender, 'only what is under way arrives']] },
+  },
+  {
     name: 'a former secret signs for ever',
     file: 'src/payments/events/endpoint-secrets.ts',
     find: 'until !== null && until > now ? former : null',

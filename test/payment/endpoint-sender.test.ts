@@ -1,5 +1,14 @@
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { createEncryption } from '../../src/domain/encryption.ts'
+import { createLogger } from '../../src/http/logging.ts'
+import { LeaseLostError, withLease } from '../../src/jobs/with-lease.ts'
+import { EndpointSender } from '../../src/payments/events/endpoint-sender.ts'
+import { numberCommitted } from '../../src/payments/events/feed.ts'
+import {
+  createEndpointClient,
+  type EndpointClient,
+} from '../../src/payments/process/endpoint-client.ts'
 import { type Call, openHttpReceiver } from '../notifications/receivers.ts'
 import {
   bodyOf,
@@ -456,4 +465,123 @@ test('while one process sends to an endpoint another one does not', async () => 
   await twin.endpoints.sendDue()
   expect(hook.calls).toHaveLength(1)
   await twin.stop()
+})
+
+/** Answers come when the test asks for them. */
+function heldAnswers() {
+  const held: ((status: number) => void)[] = []
+  hook.answer = (response) => held.push((status) => response.writeHead(status).end())
+  return {
+    held,
+    /** All that are held, and all that come later. */
+    release(status = 204) {
+      hook.answer = (response) => response.writeHead(204).end()
+      for (const end of held.splice(0)) end(status)
+    },
+  }
+}
+
+/** More events than are sent at once, each of another resource, and ten of them under way. */
+async function openBusy(client: string) {
+  const made = await open(client)
+  for (let event = 0; event < 20; event += 1) await writeEvent(service, client, `o${event}`)
+  const answers = heldAnswers()
+  const sending = service.endpoints.sendDue()
+  await expect.poll(() => answers.held.length).toBe(10)
+  return { ...made, ...answers, sending }
+}
+
+test('a process that stood still past its lease begins nothing that it read before, so the order of a resource stays', async () => {
+  await open('stood')
+  for (let event = 0; event < 10; event += 1) await writeEvent(service, 'stood', `o${event}`)
+  await writeEvent(service, 'stood', 'last')
+  const twin = await startTwin()
+  const { held, release } = heldAnswers()
+  const sending = twin.endpoints.sendDue()
+  await expect.poll(() => held.length).toBe(10)
+  const ends = held.splice(0)
+  release()
+  service.clock.advance(11_000)
+  await writeEvent(service, 'stood', 'last')
+  await service.endpoints.sendDue()
+  expect(at('stood').filter((resource) => resource === 'last')).toHaveLength(2)
+  for (const end of ends) end(204)
+  await sending
+  expect(at('stood').filter((resource) => resource === 'last')).toHaveLength(2)
+  await twin.stop()
+})
+
+test('a process that stood still right before the first byte sends nothing, and the event comes from the next one', async () => {
+  const { till, id } = await open('still')
+  await writeEvent(service, 'still', 'o1')
+  const { database, encryptionKeys, clock } = service
+  const client = createEndpointClient(
+    { now: clock.now, stopwatch: () => performance.now() },
+    { allowPrivateNetwork: true },
+  )
+  const deps = {
+    ...{ database, now: clock.now, processId: 'still', log: createLogger('silent') },
+    encryption: createEncryption(encryptionKeys),
+    sleep: () => Promise.resolve(),
+    endpointClient: {
+      ...client,
+      async send(...request: Parameters<EndpointClient['send']>) {
+        clock.advance(11_000)
+        await service.endpoints.sendDue()
+        return client.send(...request)
+      },
+    },
+  }
+  const key = { client: 'still' as never, id }
+  const { signal } = new AbortController()
+  await numberCommitted(database)
+  const sending = withLease(deps, `event-endpoint:${id}`, (lease) =>
+    new EndpointSender(deps, key, lease, { stopped: signal, abandoned: signal }).run(),
+  )
+  await sending.catch((error) => expect(error).toBeInstanceOf(LeaseLostError))
+  expect(at('still')).toEqual(['o1'])
+  expect(await attemptsOf(till, id)).toHaveLength(1)
+  await client.close()
+})
+
+test.each([
+  { what: 'stop', change: ({ till, id }) => act(till, id, 'stop') },
+  { what: 'skip', change: ({ till, id }) => act(till, id, 'skip') },
+  {
+    what: 'delete',
+    change: ({ till, id }) =>
+      call(service, { method: 'DELETE', url: `${endpointsPath}/${id}`, token: till.key }),
+  },
+] satisfies {
+  what: string
+  change: (busy: Awaited<ReturnType<typeof openBusy>>) => Promise<unknown>
+}[])('after a $what only what is under way arrives', async ({ what, change }) => {
+  const busy = await openBusy(`after-${what}`)
+  await change(busy)
+  busy.release()
+  await busy.sending
+  expect(at(`after-${what}`)).toHaveLength(10)
+})
+
+test('an endpoint that answers 410 gets no further event', async () => {
+  const { release, sending } = await openBusy('just-gone')
+  release(410)
+  await sending
+  expect(at('just-gone')).toHaveLength(10)
+})
+
+test('a new address and a new secret count for the next request', async () => {
+  const { till, id, release, sending } = await openBusy('moving')
+  await call(service, {
+    method: 'PATCH',
+    url: `${endpointsPath}/${id}`,
+    token: till.key,
+    body: { url: `${hook.url}/moved-to` },
+  })
+  const { secret } = (await act(till, id, 'rotate', { overlap_seconds: 0 })).json()
+  release()
+  await sending
+  expect([at('moving').length, at('moved-to').length]).toEqual([10, 10])
+  const last = hook.calls.findLast(({ url }) => url === '/moved-to') as Call
+  expect(verify(secret, last)).toMatchObject({ type: 'order.paid' })
 })

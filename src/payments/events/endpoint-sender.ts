@@ -2,18 +2,20 @@ import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
 import {
   type EventDelivery,
   findActiveEndpoint,
+  findStillSendable,
   listSendable,
   queueEvents,
 } from '../../repositories/events/event-deliveries.ts'
 import { type EndpointKey, lockEndpoint } from '../../repositories/events/event-endpoints.ts'
 import type { PaymentDeps } from '../deps.ts'
+import type { EndpointTarget } from '../process/endpoint-client.ts'
 import { signingKeys } from './endpoint-secrets.ts'
 import { type EndedAttempt, isTaken, outageAfter, recordAttempts } from './record-attempts.ts'
 import { viewEvent } from './view-event.ts'
 
 /** Requests of one endpoint at a time, each about another resource. */
 const sentAtOnce = 10
-/** Events that are read at once, so that a request that has ended makes room for the next one without a query. */
+/** Events that are read at once. Those that may still be sent begin as soon as a request has ended. */
 const loadedAtOnce = 50
 /** Results that come within this time are stored together. */
 const gatherMs = 100
@@ -26,8 +28,6 @@ export type EndpointSenderDeps = Pick<
   PaymentDeps,
   'database' | 'encryption' | 'endpointClient' | 'log' | 'now' | 'sleep'
 >
-
-type Target = { url: string; keys: readonly Buffer[] }
 
 /**
  * Sends the events of one endpoint while this process has its lease. What was sent is known to memory alone until its result is stored,
@@ -42,7 +42,9 @@ export class EndpointSender {
   /** Running requests end. */
   readonly #abandoned: AbortSignal
   /** Read, and not sent yet. */
-  #loaded: { target: Target; delivery: EventDelivery }[] = []
+  #loaded: EventDelivery[] = []
+  /** Asks which of them may begin. */
+  #beginning: Promise<void> | undefined
   /** How many requests may run at a time. */
   #slots = 1
   /** By the position of the event. */
@@ -82,6 +84,7 @@ export class EndpointSender {
       await this.#sendUntilIdle()
     } finally {
       this.#loaded = []
+      await this.#beginning
       // Under the lease, so that no other process sends them meanwhile.
       await Promise.all(this.#running.values())
     }
@@ -93,7 +96,7 @@ export class EndpointSender {
       this.#isWoken = false
       await this.#store()
       await this.#load()
-      this.#sendLoaded()
+      await this.#sendLoaded()
       if (this.#isBusy()) await this.#untilEnded()
       else if (this.#ended.length === 0) {
         await this.#untilWoken(lingerMs)
@@ -104,12 +107,12 @@ export class EndpointSender {
   }
 
   #isBusy(): boolean {
-    return this.#running.size > 0
+    return this.#running.size > 0 || this.#beginning !== undefined
   }
 
   /** Reads the events that may be sent now. */
   async #load(): Promise<void> {
-    const { database, encryption, now } = this.#deps
+    const { database, now } = this.#deps
     const endpoint = await findActiveEndpoint(database.db, this.#key, now(), queuedAtMost)
     if (!endpoint) {
       this.#loaded = []
@@ -120,13 +123,13 @@ export class EndpointSender {
     if (isOut) this.#loaded = []
     this.#slots = isOut ? 1 : sentAtOnce
     if (endpoint.has_new) await this.#queueNew()
-    const known = [...this.#loaded, ...this.#ended].map(({ delivery }) => delivery.position)
-    const except = [...known, ...this.#running.keys()]
+    const known = [...this.#loaded, ...this.#ended.map(({ delivery }) => delivery)]
+    const except = [...known.map(({ position }) => position), ...this.#running.keys()]
     const limit = (isOut ? 1 : loadedAtOnce) - except.length
     if (limit <= 0) return
-    const target = { url: endpoint.url, keys: signingKeys(encryption, endpoint, now()) }
-    const due = await listSendable(database.db, endpoint.id, { now: now(), limit, except })
-    this.#loaded.push(...due.map((delivery) => ({ target, delivery })))
+    this.#loaded.push(
+      ...(await listSendable(database.db, endpoint.id, { now: now(), limit, except })),
+    )
   }
 
   async #queueNew(): Promise<void> {
@@ -139,25 +142,57 @@ export class EndpointSender {
   }
 
   /** Begins as many requests as may run. */
-  #sendLoaded(): void {
-    while (this.#running.size < this.#slots && !this.#stopped.aborted) {
-      const next = this.#loaded.shift()
-      if (!next) return
-      this.#running.set(next.delivery.position, this.#send(next.target, next.delivery))
+  #sendLoaded(): Promise<void> {
+    this.#beginning ??= this.#begin()
+      .catch((cause: unknown) => {
+        this.#failure ??= { cause }
+      })
+      .finally(() => {
+        this.#beginning = undefined
+      })
+    return this.#beginning
+  }
+
+  /** What a person has changed meanwhile counts from the next request on: a stop, an address, a secret. */
+  async #begin(): Promise<void> {
+    const { database, encryption, now } = this.#deps
+    for (;;) {
+      const next = this.#loaded.slice(0, Math.max(0, this.#slots - this.#running.size))
+      if (next.length === 0) return
+      const positions = next.map(({ position }) => position)
+      const endpoint = await findStillSendable(database.db, this.#key, positions, now())
+      const mayStart = await this.#lease.permit()
+      if (!endpoint || !mayStart || this.#stopped.aborted) {
+        this.#loaded = []
+        return
+      }
+      const target = { url: endpoint.url, keys: signingKeys(encryption, endpoint, now()) }
+      // Without those that a failure has removed meanwhile.
+      const begun = new Set(next.filter((delivery) => this.#loaded.includes(delivery)))
+      this.#loaded = this.#loaded.filter((delivery) => !begun.has(delivery))
+      for (const delivery of begun) {
+        if (!endpoint.sendable.includes(delivery.position)) continue
+        this.#running.set(delivery.position, this.#send(target, delivery, mayStart))
+      }
     }
   }
 
-  async #send(target: Target, delivery: EventDelivery): Promise<void> {
+  async #send(
+    target: EndpointTarget,
+    delivery: EventDelivery,
+    mayStart: () => boolean,
+  ): Promise<void> {
     const event = viewEvent(delivery)
     const message = { id: event.id, body: { ...event, timestamp: event.at } }
+    const may = { signal: this.#abandoned, mayStart }
     try {
-      const sent = await this.#deps.endpointClient.send(target, message, this.#abandoned)
+      const sent = await this.#deps.endpointClient.send(target, message, may)
       if (sent) this.#note({ delivery, sent })
     } catch (cause) {
       this.#failure ??= { cause }
     }
     this.#running.delete(delivery.position)
-    this.#sendLoaded()
+    await this.#sendLoaded()
     this.wake()
   }
 

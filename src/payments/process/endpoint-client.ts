@@ -12,6 +12,9 @@ export const answerAtMost = 1_000
 /** What an endpoint is sent. Two attempts with one id are the same message. */
 export type EndpointMessage = { id: string; body: object }
 
+/** Where to, and what signs it. */
+export type EndpointTarget = { url: string; keys: readonly Buffer[] }
+
 /** How an attempt ended. */
 export type SentMessage = {
   at: Date
@@ -26,11 +29,11 @@ export type SentMessage = {
 /** Sends signed messages to endpoints, over connections of its own. */
 export type EndpointClient = {
   addresses: AddressPolicy
-  /** One request. Undefined when `signal` ended it. */
+  /** One request. Undefined when `signal` ended it, or `mayStart` prevented it at its first byte. */
   send(
-    target: { url: string; keys: readonly Buffer[] },
+    target: EndpointTarget,
     message: EndpointMessage,
-    signal?: AbortSignal,
+    may?: { signal: AbortSignal; mayStart: () => boolean },
   ): Promise<SentMessage | undefined>
   close(): Promise<void>
 }
@@ -44,7 +47,8 @@ export function createEndpointClient(
   const agent = createGuardedAgent(addresses)
   return {
     addresses,
-    async send({ url, keys }, message, signal) {
+    async send({ url, keys }, message, may) {
+      let isPrevented = false
       const at = now()
       const startedAt = stopwatch()
       const body = JSON.stringify(message.body)
@@ -60,7 +64,11 @@ export function createEndpointClient(
         body,
         timeoutMs,
         mayCut: true,
-        signal,
+        signal: may?.signal,
+        mayStart() {
+          isPrevented = may?.mayStart() === false
+          return !isPrevented
+        },
         now: () => now().getTime(),
       }).catch((error: unknown) => {
         if (error instanceof RequestFailure) return error
@@ -68,7 +76,7 @@ export function createEndpointClient(
       })
       const took = { at, durationMs: Math.round(stopwatch() - startedAt) }
       if (answer instanceof RequestFailure) {
-        if (answer.kind === 'aborted') return undefined
+        if (isPrevented || answer.kind === 'aborted') return undefined
         return { ...took, ...noAnswer, failure: failureOf(answer) }
       }
       const { status, retryAfterSeconds } = answer

@@ -89,6 +89,22 @@ export async function queueEvents(
     where id = ${id}`.execute(trx)
 }
 
+/** An endpoint that may be sent to now, and which of these events still may: a person may have taken them away meanwhile. */
+export async function findStillSendable(
+  db: Db,
+  { client, id }: EndpointKey,
+  positions: readonly number[],
+  now: Date,
+): Promise<(EndpointRow & { sendable: number[] }) | undefined> {
+  const { rows } = await sql<EndpointRow & { sendable: number[] }>`
+    select endpoint.*, coalesce((select json_agg(position) from event_deliveries as delivery
+      where endpoint_id = endpoint.id and position = any(${positions}::bigint[]) and ${isSendable(now)}), '[]') as sendable
+    from event_endpoints as endpoint where client = ${client} and id = ${id} and ${isActive(now)}`.execute(
+    db,
+  )
+  return rows[0]
+}
+
 /** The first events that may be sent now, without those in `except`. */
 export async function listSendable(
   db: Db,
