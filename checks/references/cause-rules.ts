@@ -22,6 +22,9 @@ export const causeRules: Record<Cause, string> = {
   account_unpinned: 'an administrator released the account; until the next connection',
   webhooks_missing: `${limits.missingWebhooks} payments in a row came without a webhook, over ${time(limits.missingWebhooksForMs)}`,
   payments_unreadable: 'for 30 days after the payment',
+  endpoint_stopped: 'the service stopped it; until a person resumes or deletes it',
+  endpoint_failing:
+    'an event failed three times, in five minutes; until it is delivered or left out',
   in_doubt:
     'the result of a charge is unknown for 30 s; until it is known, a person settles it, or another charge runs on the box',
   contradicted: 'Mercado Pago contradicts the record; until a person settles it',

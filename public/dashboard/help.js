@@ -67,6 +67,8 @@ export function helpWith(app, { action, client, flow }) {
       return linkButton(app.link('clients', undefined, { client }), text)
     case 'look_at_payments':
       return linkButton(app.link('closings', undefined, { client }), text)
+    case 'check_endpoint':
+      return linkButton(app.link('events', undefined, { client }), text)
     case 'check_webhook_address':
       return linkButton(app.link('webhooks', undefined, { client }), text)
     default:

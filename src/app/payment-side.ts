@@ -256,7 +256,7 @@ async function createDeps(
     fleet,
     events: await createEventSource(database, changes),
     endpointClient: createEndpointClient(
-      { now, stopwatch },
+      { now, stopwatch, recordAttempt: metrics.recordEventAttempt },
       { allowPrivateNetwork: options.config.eventsPrivateNetwork },
     ),
     once: createSingleFlight(),

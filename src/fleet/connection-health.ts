@@ -46,5 +46,17 @@ function stateOf(seen: ConnectionSeen, now: number): Health {
     const { count, since } = seen.unreadable
     return healthOf('attention', 'payments_unreadable', since, { count })
   }
+  if (seen.endpoints) return stateOfEndpoints(seen.endpoints)
   return healthOf('ok', null)
+}
+
+/** The state is that of the client: its charges work, and its ERP does not get their events. */
+function stateOfEndpoints({
+  stopped,
+  stoppedSince,
+  failing,
+}: NonNullable<ConnectionSeen['endpoints']>): Health {
+  return stopped > 0
+    ? healthOf('attention', 'endpoint_stopped', stoppedSince, { count: stopped })
+    : healthOf('attention', 'endpoint_failing', null, { count: failing })
 }

@@ -1,5 +1,6 @@
 import type { ClientName } from '../domain/client-name.ts'
 import type { ErrorCode } from '../errors/app-error.ts'
+import type { EndpointTrouble } from '../repositories/events/event-endpoints.ts'
 import type {
   BoxChargeRow,
   ClientConnectionRow,
@@ -37,6 +38,8 @@ export type ConnectionSeen = ClientConnectionRow & {
   withoutWebhook: { count: number; since: Date } | null
   /** Payments of the provider that cannot be read, and when the first was seen. */
   unreadable: { count: number; since: Date } | null
+  /** Endpoints of events that do not get them. */
+  endpoints: Omit<EndpointTrouble, 'client'> | null
 }
 
 /** The access to a source or a destination can no longer be renewed. */

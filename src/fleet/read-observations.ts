@@ -2,6 +2,7 @@ import type { Db } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { doubtAfterMs } from '../domain/order-state.ts'
 import type { ErrorCode } from '../errors/app-error.ts'
+import { listEndpointTroubles } from '../repositories/events/event-endpoints.ts'
 import {
   type BoxChargeRow,
   type BoxSightingRow,
@@ -51,6 +52,8 @@ export async function readObservations(
     limit: missingWebhooks,
   })
   const unreadable = await countUnreadable(db, new Date(now.getTime() - unreadableForMs), client)
+  const troubles = await listEndpointTroubles(db, client)
+  const endpointsOf = new Map(troubles.map(({ client: of, ...trouble }) => [of, trouble]))
   const unreadableOf = new Map(unreadable.map(({ client: of, ...rows }) => [of, rows]))
   const withoutWebhookOf = new Map(withoutWebhook.map(({ client: of, ...ends }) => [of, ends]))
   return {
@@ -59,6 +62,7 @@ export async function readObservations(
       ...row,
       withoutWebhook: withoutWebhookOf.get(row.client) ?? null,
       unreadable: unreadableOf.get(row.client) ?? null,
+      endpoints: endpointsOf.get(row.client) ?? null,
     })),
     flows: client === undefined ? ((await flows?.()) ?? []) : [],
   }

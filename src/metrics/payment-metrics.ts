@@ -3,6 +3,7 @@ import { whenCommitted } from '../db/transactions.ts'
 import { isOpen, statesThat, wasReceived } from '../domain/order-state.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { ProviderCallLog } from '../provider/provider.ts'
+import type { AttemptRow } from '../repositories/events/event-attempts.ts'
 import type { OrderRow } from '../repositories/orders/order-queries.ts'
 import { createCertificateExpiry } from './certificate-expiry.ts'
 import { describeState, type StateDeps } from './state-gauges.ts'
@@ -13,11 +14,16 @@ export type PaymentMetrics = {
   /** Where the listener registers its requests. */
   registry: Registry
   recordProviderCall(entry: ProviderCallLog): void
+  /** Counts a message to an endpoint of events. */
+  recordEventAttempt(attempt: EventAttempt): void
   /** Counts a move of an order by this process, after its commit. */
   recordMove(before: OrderRow, after: OrderRow): void
   /** The text for Prometheus. Never fails: without the database it has only the metrics of the process. */
   scrape(): Promise<Scrape>
 }
+
+/** How an attempt ended; `failure` without an answer. */
+type EventAttempt = Pick<AttemptRow, 'status' | 'failure'>
 
 type PaymentMetricsDeps = StateDeps & {
   fleet: Pick<Fleet, 'troubleOf'>
@@ -38,6 +44,7 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
   const registry = new Registry()
   const calls = createCallMeters(registry)
   const charges = createChargeMeters(registry)
+  const eventAttempts = createEventMeter(registry)
   const certificateExpiry = createCertificateExpiry(deps.publicUrl)
   let scraping: Promise<Scrape> | undefined
   const scrape = async () => {
@@ -54,6 +61,7 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
       calls.attempts.inc({ operation, result: resultOf(status, failure) })
       calls.duration.observe({ operation }, durationMs / milliseconds)
     },
+    recordEventAttempt: (attempt) => eventAttempts.inc({ result: resultOfEvent(attempt) }),
     recordMove(before, after) {
       // All that is counted is a change of one of these.
       const isCounted =
@@ -93,6 +101,26 @@ function createCallMeters(registry: Registry) {
       registers,
     }),
   }
+}
+
+const eventResults = ['ok', 'refused', 'limited', 'failed', 'timeout', 'network', 'refused_address']
+
+function createEventMeter(registry: Registry) {
+  const attempts = new Counter({
+    name: 'tillbridge_event_attempts_total',
+    help: 'Messages to endpoints of events by result; refused: 3xx or 4xx, failed: 5xx',
+    labelNames: ['result'],
+    registers: [registry],
+  })
+  // As of charges.
+  for (const result of eventResults) attempts.inc({ result }, 0)
+  return attempts
+}
+
+/** A redirect is not followed, so it is a refusal. */
+function resultOfEvent({ status, failure }: EventAttempt): string {
+  const isRedirect = status !== null && status >= 300 && status < 400
+  return isRedirect ? 'refused' : resultOf(status, failure)
 }
 
 type ChargeMeters = ReturnType<typeof createChargeMeters>

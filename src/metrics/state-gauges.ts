@@ -3,6 +3,7 @@ import { Gauge, type Registry } from 'prom-client'
 import type { Database } from '../db/database.ts'
 import { statesThat } from '../domain/order-state.ts'
 import { subjectKinds } from '../fleet/health-states.ts'
+import { endpointFares } from '../repositories/events/event-endpoints.ts'
 import {
   type PaymentFigures,
   readPaymentFigures,
@@ -102,6 +103,7 @@ function describeFigures(gauge: DefineGauge, figures: PaymentFigures, now: Date)
   describeWebhooks(gauge, age, figures)
   describeConnections(gauge, figures)
   describePayments(gauge, figures)
+  describeEndpoints(gauge, age, figures)
   describeHousekeeping(gauge, age, figures)
 }
 
@@ -181,6 +183,20 @@ function describePayments(gauge: DefineGauge, figures: PaymentFigures): void {
     'payments_unreadable',
     'Payments of the provider of the last 30 days that cannot be read',
   ).set(figures.unreadablePayments)
+}
+
+function describeEndpoints(gauge: DefineGauge, age: DefineAge, figures: PaymentFigures): void {
+  const endpoints = gauge(
+    'event_endpoints',
+    'Endpoints of events by state; failing: an event failed three times. stopped: by the service, which sends nothing until a person resumes it',
+    ['state'],
+  )
+  for (const state of endpointFares) endpoints.set({ state }, figures.endpoints[state] ?? 0)
+  gauge(
+    'events_waiting',
+    'Events that endpoints do not have yet; without those that are stopped',
+  ).set(figures.eventsWaiting)
+  age('events_waiting_oldest_seconds', 'Age of the oldest of these events', figures.oldestEventAt)
 }
 
 function describeHousekeeping(gauge: DefineGauge, age: DefineAge, figures: PaymentFigures): void {

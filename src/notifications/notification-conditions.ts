@@ -36,6 +36,9 @@ export const conditions = {
   account_unpinned: 'attention',
   webhooks_missing: 'attention',
   payments_unreadable: 'attention',
+  // It has a message of its own, with its address and reason: see endpoint-message.ts.
+  endpoint_stopped: 'never',
+  endpoint_failing: 'attention',
 
   source_failing: 'down',
   not_polled: 'down',

@@ -207,6 +207,16 @@ describe('a connection', () => {
     [{ expiresAt: ago(1), isRenewable: false }, 'down', 'connection_lost'],
     [{ refreshStartedAt: ago(3600) }, 'attention', 'connection_expiring'],
     [{ withoutWebhook: { count: 5, since: ago(600) } }, 'attention', 'webhooks_missing'],
+    [
+      { endpoints: { stopped: 1, stoppedSince: ago(60), failing: 2 } },
+      'attention',
+      'endpoint_stopped',
+    ],
+    [
+      { endpoints: { stopped: 0, stoppedSince: null, failing: 2 } },
+      'attention',
+      'endpoint_failing',
+    ],
     [{ withoutWebhook: { count: 4, since: ago(600) } }, 'ok', null],
     [{}, 'ok', null],
   ] as const)('%j is %s: %s', (over, state, cause) => {

@@ -75,6 +75,7 @@ export function connectionSeen(over: Partial<ConnectionSeen> = {}): ConnectionSe
     refreshStartedAt: null,
     withoutWebhook: null,
     unreadable: null,
+    endpoints: null,
     ...over,
   }
 }

@@ -19,6 +19,7 @@ import { lastRemoval, rememberBackup, rememberRemoval } from '../../src/reposito
 import { typeCharge } from '../closings/shop-day.ts'
 import { openCluster } from '../faults/postgres-cluster.ts'
 import { openTestDatabase } from '../support/database.ts'
+import { makeEndpoint, writeEvent } from '../support/endpoints.ts'
 import {
   jsonFlow,
   startTarget,
@@ -367,6 +368,24 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
         })
         .execute(),
     ),
+  TillbridgeEndpointStopped: () =>
+    watch(async () => {
+      const till = await openShop()
+      const { id } = await makeEndpoint(service, till, 'https://erp.example/events')
+      await service.database.db
+        .updateTable('event_endpoints')
+        .set({ stopped_at: later(0), stop_reason: 'gone' })
+        .where('id', '=', id)
+        .execute()
+    }),
+  TillbridgeEventsWait: () =>
+    watch(async () => {
+      const till = await openShop()
+      await makeEndpoint(service, till, 'https://erp.example/events')
+      await writeEvent(service, till.client, 'o1')
+      await call(service, { url: '/events/feed', token: till.key })
+      service.clock.advance(2 * 3_600_000)
+    }),
   TillbridgeEventLoopLate: () =>
     watch(async () => {
       await new Promise((resolve) => setTimeout(resolve, 30))

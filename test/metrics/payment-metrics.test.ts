@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openHttpReceiver } from '../notifications/receivers.ts'
 import { openTestDatabase } from '../support/database.ts'
+import { endpointsPath, makeEndpoint, writeEvent } from '../support/endpoints.ts'
 import { figureOf, samplesOf } from '../support/metrics.ts'
 import { clearFaults, creation, openOwnShop, setFaults } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -12,7 +14,8 @@ let service: TestService
 beforeAll(async () => {
   // What is prepared before anybody counts is not known when it comes again.
   await countStatements(async () => undefined)
-  service = await startTestService({ env: { METRICS_TOKEN: metricsToken }, hangsAreShort: true })
+  const env = { METRICS_TOKEN: metricsToken, EVENTS_PRIVATE_NETWORK: 'true' }
+  service = await startTestService({ env, hangsAreShort: true })
 })
 afterAll(() => service.stop())
 
@@ -101,6 +104,48 @@ test('a call without an answer of the provider is counted, and its order is unkn
   expect(figureOf(samples, 'tillbridge_orders_unknown_oldest_seconds')).toBeGreaterThanOrEqual(90)
   // No sweeper runs here: due orders wait.
   expect(figureOf(samples, 'tillbridge_sweeper_lag_seconds')).toBeGreaterThan(0)
+})
+
+test('endpoints of events are counted by state and attempts by result; what waits has an age', {
+  tags: ['long'],
+}, async () => {
+  const hook = await openHttpReceiver()
+  const till = await openOwnShop(service, 'Eventos')
+  const { id } = await makeEndpoint(service, till, `${hook.url}/erp`, { types: ['order.paid'] })
+  const attempts = (result: string) => ['tillbridge_event_attempts_total', { result }] as const
+  const endpoints = async () => {
+    const samples = await scrape()
+    const states = ['active', 'failing', 'stopped', 'stopped_by_person']
+    return states.map((state) => figureOf(samples, 'tillbridge_event_endpoints', { state }))
+  }
+  expect(await endpoints()).toEqual([1, 0, 0, 0])
+  expect(figureOf(await scrape(), 'tillbridge_events_waiting_oldest_seconds')).toBe(0)
+
+  hook.answer = (response) => response.writeHead(503).end()
+  await writeEvent(service, 'Eventos', 'o1')
+  expect(await grown(...attempts('failed'), () => service.endpoints.sendDue())).toBe(1)
+  service.clock.advance(6_000)
+  await service.endpoints.sendDue()
+  service.clock.advance(331_000)
+  await service.endpoints.sendDue()
+  await writeEvent(service, 'Eventos', 'o1')
+  // A reader gives it its place.
+  await call(service, { url: '/events/feed', token: till.key })
+  expect(await endpoints()).toEqual([0, 1, 0, 0])
+  const waiting = await scrape()
+  expect(figureOf(waiting, 'tillbridge_events_waiting')).toBe(2)
+  expect(figureOf(waiting, 'tillbridge_events_waiting_oldest_seconds')).toBeGreaterThan(330)
+
+  hook.answer = (response) => response.writeHead(410).end()
+  service.clock.advance(3_600_000)
+  expect(await grown(...attempts('refused'), () => service.endpoints.sendDue())).toBe(1)
+  expect(await endpoints()).toEqual([0, 0, 1, 0])
+  expect(figureOf(await scrape(), 'tillbridge_events_waiting')).toBe(0)
+  for (const what of ['resume', 'stop']) {
+    await call(service, { url: `${endpointsPath}/${id}/${what}`, token: till.key, body: {} })
+  }
+  expect(await endpoints()).toEqual([0, 0, 0, 1])
+  await hook.close()
 })
 
 test('no series names an order, a key, a client or a path', async () => {

@@ -20,7 +20,7 @@ import {
 } from '../support/endpoints.ts'
 import { openOwnShop } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { call, type Till } from '../support/till.ts'
+import { asAdmin, call, type Till } from '../support/till.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -176,6 +176,18 @@ test('410 stops an endpoint at once, with an event and a notification; resume se
       },
     },
   ])
+  const fleet = async () => (await asAdmin(service, { url: '/health/fleet' })).json().connections
+  expect(await fleet()).toContainEqual(
+    expect.objectContaining({
+      ...{
+        client: 'gone',
+        state: 'attention',
+        cause: 'endpoint_stopped',
+        action: 'check_endpoint',
+      },
+      message: expect.stringContaining(': 1, '),
+    }),
+  )
   service.clock.advance(15_000)
   await service.notifications.checkOnce()
   service.clock.advance(15_000)
@@ -192,6 +204,7 @@ test('410 stops an endpoint at once, with an event and a notification; resume se
   // It gets the event of its own stop too.
   expect(at('gone').toSorted()).toEqual([id, 'o1', 'o2'])
   expect(await readEndpoint(service, till, id)).toMatchObject({ waiting: 0, failures: 0 })
+  expect(await fleet()).toContainEqual(expect.objectContaining({ client: 'gone', cause: null }))
 })
 
 test('a redirect is a failure and is not followed', async () => {
@@ -516,7 +529,7 @@ test('a process that stood still right before the first byte sends nothing, and 
   await writeEvent(service, 'still', 'o1')
   const { database, encryptionKeys, clock } = service
   const client = createEndpointClient(
-    { now: clock.now, stopwatch: () => performance.now() },
+    { now: clock.now, stopwatch: () => performance.now(), recordAttempt: () => undefined },
     { allowPrivateNetwork: true },
   )
   const deps = {

@@ -1,6 +1,10 @@
 import type { AddressPolicy } from '../../outbound/address-class.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
-import { guardedRequest, RequestFailure } from '../../outbound/guarded-request.ts'
+import {
+  type GuardedAnswer,
+  guardedRequest,
+  RequestFailure,
+} from '../../outbound/guarded-request.ts'
 import { webhookHeaders } from '../../outbound/standard-webhook.ts'
 import type { AttemptRow } from '../../repositories/events/event-attempts.ts'
 
@@ -38,10 +42,15 @@ export type EndpointClient = {
   close(): Promise<void>
 }
 
-type ClientDeps = { now: () => Date; stopwatch: () => number }
+type ClientDeps = {
+  now: () => Date
+  stopwatch: () => number
+  /** Called with each attempt that has ended. */
+  recordAttempt: (sent: SentMessage) => void
+}
 
 export function createEndpointClient(
-  { now, stopwatch }: ClientDeps,
+  { now, stopwatch, recordAttempt }: ClientDeps,
   addresses: AddressPolicy,
 ): EndpointClient {
   const agent = createGuardedAgent(addresses)
@@ -74,22 +83,26 @@ export function createEndpointClient(
         if (error instanceof RequestFailure) return error
         throw error
       })
+      const isFailure = answer instanceof RequestFailure
+      if (isFailure && (isPrevented || answer.kind === 'aborted')) return undefined
       const took = { at, durationMs: Math.round(stopwatch() - startedAt) }
-      if (answer instanceof RequestFailure) {
-        if (isPrevented || answer.kind === 'aborted') return undefined
-        return { ...took, ...noAnswer, failure: failureOf(answer) }
-      }
-      const { status, retryAfterSeconds } = answer
-      return { ...took, status, failure: null, answer: textOf(answer.body), retryAfterSeconds }
+      const sent = { ...took, ...(isFailure ? withoutAnswer(answer) : withAnswer(answer)) }
+      recordAttempt(sent)
+      return sent
     },
     close: () => agent.destroy(),
   }
 }
 
-const noAnswer = { status: null, answer: null, retryAfterSeconds: null }
+type Outcome = Omit<SentMessage, 'at' | 'durationMs'>
 
-function failureOf({ kind }: RequestFailure): NonNullable<SentMessage['failure']> {
-  return kind === 'timeout' || kind === 'refused_address' ? kind : 'network'
+function withAnswer({ status, body, retryAfterSeconds }: GuardedAnswer): Outcome {
+  return { status, failure: null, answer: textOf(body), retryAfterSeconds }
+}
+
+function withoutAnswer({ kind }: RequestFailure): Outcome {
+  const failure = kind === 'timeout' || kind === 'refused_address' ? kind : 'network'
+  return { status: null, failure, answer: null, retryAfterSeconds: null }
 }
 
 /** The database takes no zero bytes. */

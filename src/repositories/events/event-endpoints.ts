@@ -1,4 +1,4 @@
-import { type Selectable, sql } from 'kysely'
+import { type RawBuilder, type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { EventEndpointsTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
@@ -34,6 +34,35 @@ export type EndpointWithWaiting = EndpointRow & {
   failed: number
   /** When the first of those that failed is sent again. */
   next_attempt_at: Date | null
+}
+
+/** So many failed attempts of an event take five minutes: a restart of a receiver is shorter. */
+const failingAfter = 3
+
+/** Whether an event fails again and again. `endpoint` names the row. */
+const isFailing = sql<boolean>`exists (select from event_deliveries
+  where endpoint_id = endpoint.id and attempts >= ${failingAfter})`
+
+/** How an endpoint fares, for operators. `endpoint` names the row. */
+export const endpointFare = sql<EndpointFare>`case when stop_reason = 'person' then 'stopped_by_person'
+  when stopped_at is not null then 'stopped' when ${isFailing} then 'failing' else 'active' end`
+
+export const endpointFares = ['active', 'failing', 'stopped', 'stopped_by_person'] as const
+export type EndpointFare = (typeof endpointFares)[number]
+
+/** The times of the events that an endpoint does not have yet, at most `most` of them. `endpoint` names the row. */
+export function waitingEvents(most: number): RawBuilder<{ at: Date }> {
+  return sql`(
+    (select at from event_deliveries as delivery join events using (position)
+      where delivery.endpoint_id = endpoint.id limit ${most})
+    union all
+    (select at from events where client = endpoint.client and position > endpoint.position
+      and (endpoint.types is null or type = any(endpoint.types))
+      and (endpoint.sucursal_id is null or sucursal_id = endpoint.sucursal_id)
+      and (endpoint.caja_id is null or caja_id = endpoint.caja_id)
+      order by position limit ${most})
+    limit ${most}
+  )`
 }
 
 /** Locks the client, so that two requests do not both make the last endpoint. Returns how many it has. */
@@ -139,17 +168,7 @@ export async function listEndpoints(
     select endpoint.*, counted.*, delayed.*
     from event_endpoints as endpoint
     cross join lateral (
-      select count(*)::integer as waiting, min(at) as oldest_at from (
-        (select at from event_deliveries as delivery join events using (position)
-          where delivery.endpoint_id = endpoint.id limit ${countedAtMost})
-        union all
-        (select at from events where client = endpoint.client and position > endpoint.position
-          and (endpoint.types is null or type = any(endpoint.types))
-          and (endpoint.sucursal_id is null or sucursal_id = endpoint.sucursal_id)
-          and (endpoint.caja_id is null or caja_id = endpoint.caja_id)
-          order by position limit ${countedAtMost})
-        limit ${countedAtMost}
-      ) as next
+      select count(*)::integer as waiting, min(at) as oldest_at from ${waitingEvents(countedAtMost)} as next
     ) as counted
     cross join lateral (
       select count(*)::integer as failed, min(next_at) as next_attempt_at from event_deliveries
@@ -157,6 +176,28 @@ export async function listEndpoints(
     ) as delayed
     where endpoint.client = ${client} and (${id ?? null}::text is null or endpoint.id = ${id ?? null})
     order by endpoint.created_at, endpoint.id`.execute(db)
+  return rows
+}
+
+/** The endpoints of each client that operators must look at: they stopped by themselves, or an event fails again and again. */
+export type EndpointTrouble = {
+  client: ClientName
+  stopped: number
+  /** When the first one stopped; null without one. */
+  stoppedSince: Date | null
+  failing: number
+}
+
+export async function listEndpointTroubles(
+  db: Db,
+  client: ClientName | undefined,
+): Promise<EndpointTrouble[]> {
+  const { rows } = await sql<EndpointTrouble>`
+    select client, count(*) filter (where fare = 'stopped')::integer as stopped,
+      min(stopped_at) as "stoppedSince", count(*) filter (where fare = 'failing')::integer as failing
+    from (select client, stopped_at, ${endpointFare} as fare from event_endpoints as endpoint
+      where ${client ?? null}::text is null or client = ${client ?? null}) as endpoint
+    where fare in ('stopped', 'failing') group by client`.execute(db)
   return rows
 }
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
 import { isUndecidedChargeback } from '../chargebacks/chargeback-queries.ts'
+import { type EndpointFare, endpointFare, waitingEvents } from '../events/event-endpoints.ts'
 import { unknownList } from '../orders/state-lists.ts'
 import { isUnreadable, unreadableForMs } from '../provider-payments/provider-payments.ts'
 import { lastBackup, lastRemoval } from '../settings.ts'
@@ -32,6 +33,10 @@ export type PaymentFigures = {
   undecidedChargebacks: number
   /** Payments of the provider of the last 30 days that cannot be read. */
   unreadablePayments: number
+  endpoints: Partial<Record<EndpointFare, number>>
+  /** Events that endpoints which are not stopped do not have yet, and when the oldest happened. */
+  eventsWaiting: number
+  oldestEventAt: Date | null
   /** When the oldest unsent notification was written. */
   oldestNotificationAt: Date | null
   /** The moment of the last finished backup. */
@@ -55,6 +60,9 @@ export async function readPaymentFigures(db: Db, now: Date): Promise<PaymentFigu
       where state in (${sql.raw(unknownList)})
     ), webhooks as materialized (
       select received_at from webhook_log where next_attempt_at is not null limit ${countedAtMost}
+    ), events_waiting as materialized (
+      select next.at from event_endpoints as endpoint, lateral ${waitingEvents(countedAtMost)} as next
+      where stopped_at is null limit ${countedAtMost}
     )
     select
       (select coalesce(jsonb_object_agg(status, n), '{}') from
@@ -82,6 +90,10 @@ export async function readPaymentFigures(db: Db, now: Date): Promise<PaymentFigu
         as "undecidedChargebacks",
       (select count(*) from provider_payments where ${isUnreadable}
         and sold_at >= ${new Date(now.getTime() - unreadableForMs)}) as "unreadablePayments",
+      (select coalesce(jsonb_object_agg(fare, n), '{}') from
+        (select ${endpointFare} as fare, count(*) as n from event_endpoints as endpoint group by fare) as one) as endpoints,
+      (select count(*) from events_waiting) as "eventsWaiting",
+      (select min(at) from events_waiting) as "oldestEventAt",
       (select min(created_at) from alert_messages where sent_at is null) as "oldestNotificationAt",
       (select updated_at from settings where name = ${lastBackup}) as "lastBackupAt",
       (select updated_at from settings where name = ${lastRemoval}) as "lastRemovalAt",

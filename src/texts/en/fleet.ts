@@ -31,6 +31,10 @@ export const fleet = {
     'No webhooks arrive from Mercado Pago[ for {for}]. The service still reads the charges. Check the address and the secret of the webhooks.',
   'fleet.payments_unreadable':
     'The service cannot read {count} payments of Mercado Pago[, for {for}]. Check them in Mercado Pago’s panel. The closings of those days stay unverified.',
+  'fleet.endpoint_stopped':
+    'Stopped endpoints of events: {count}[, for {for}]. The events wait 30 days. Repair the receiver and resume the endpoint.',
+  'fleet.endpoint_failing':
+    'Endpoints that do not take an event: {count}[, for {for}]. Read the last answer on the dashboard, under Events.',
   'fleet.in_doubt':
     'The result of the charge {reference} is unknown[ for {for}]: check the terminal or Mercado Pago’s panel, and record the result.',
   'fleet.contradicted':

@@ -32,6 +32,10 @@ export const fleet = {
     'No llegan webhooks de Mercado Pago[ desde hace {for}]. El servicio consulta los cobros igual. Revisá la dirección y la clave de los webhooks.',
   'fleet.payments_unreadable':
     'Hay pagos de Mercado Pago que no se pueden leer ({count})[, desde hace {for}]. Miralos en el panel de Mercado Pago. Los cierres de esos días quedan sin verificar.',
+  'fleet.endpoint_stopped':
+    'Endpoints de eventos detenidos: {count}[, desde hace {for}]. Los eventos esperan 30 días. Arreglá el receptor y reanudá el endpoint.',
+  'fleet.endpoint_failing':
+    'Endpoints que no aceptan un evento: {count}[, desde hace {for}]. Mirá la última respuesta en el panel, en Eventos.',
   'fleet.in_doubt':
     'No se sabe si el cobro {reference} se hizo[, desde hace {for}]: mirá la terminal o el panel de Mercado Pago y registrá el resultado.',
   'fleet.contradicted':

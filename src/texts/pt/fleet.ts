@@ -31,6 +31,10 @@ export const fleet = {
     'Não chegam avisos do Mercado Pago[ há {for}]; as cobranças continuam sendo consultadas: revise o endereço e a chave dos webhooks.',
   'fleet.payments_unreadable':
     'Há pagamentos do Mercado Pago que não podem ser lidos ({count})[, há {for}]: veja-os no painel; os fechamentos desses dias ficam sem verificar.',
+  'fleet.endpoint_stopped':
+    'Endpoints de eventos parados: {count}[, há {for}]. Os eventos esperam 30 dias: conserte o receptor e retome o endpoint.',
+  'fleet.endpoint_failing':
+    'Endpoints que não aceitam um evento: {count}[, há {for}]. Veja a última resposta no painel, em Eventos.',
   'fleet.in_doubt':
     'Não se sabe se a cobrança {reference} foi feita[, há {for}]: pergunte ao Mercado Pago ou olhe o terminal e diga o que viu.',
   'fleet.contradicted':
