@@ -31,12 +31,16 @@ export async function writeEvent(
   service: TestService,
   client: string,
   resource: string,
-  { type = 'order.paid', cajaId = 'CAJA-1' }: { type?: EventType; cajaId?: string } = {},
+  {
+    type = 'order.paid',
+    cajaId = 'CAJA-1',
+    sucursalId = 'SUC-1',
+  }: { type?: EventType; cajaId?: string; sucursalId?: string } = {},
 ): Promise<void> {
   await service.database.transaction((trx) =>
     insertEvent(trx, {
       client: client as never,
-      sucursalId: 'SUC-1',
+      sucursalId,
       cajaId,
       type,
       at: service.clock.now(),
