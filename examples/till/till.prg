@@ -1,6 +1,7 @@
 * A complete till for tillbridge: the loop of docs/how-to/charge-from-an-erp.md. Visual FoxPro 9, WinHttp of Windows 7 SP1 or later.
 * NOT RUN: Visual FoxPro needs Windows. A test compares its steps, paths, headers and fields with those that the Python till sent.
 *
+*   DO till                                   && once: declares what it calls of Windows
 *   SET PROCEDURE TO till ADDITIVE
 *   ? till_charge("0001-00004711", 1234.50)   && .T.: charged. The same call again repeats what was sent
 *   ? till_cancel("0001-00004711")
