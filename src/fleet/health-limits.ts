@@ -27,6 +27,13 @@ export const renewalStuckMs = 10 * 60_000
 /** So many payments without a webhook, over so long a time, count as missing webhooks. */
 export const missingWebhooks = 5
 export const missingWebhooksForMs = 5 * 60_000
+/** How far back they are counted. */
+export const withoutWebhookWithinMs = 15 * 60_000
+/** How long a webhook may take after its payment was seen. */
+export const webhookLagMs = 60_000
+
+/** The maximum age of an order that waits for a decision and is shown with its box. */
+export const undecidedWithinMs = 32 * 24 * 3_600_000
 
 /** How late a flow may be, in addition to two of its intervals. */
 export const pollGraceMs = 60_000

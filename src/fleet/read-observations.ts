@@ -16,17 +16,16 @@ import {
   countUnreadable,
   unreadableForMs,
 } from '../repositories/provider-payments/provider-payments.ts'
-import { missingWebhooks } from './health-limits.ts'
+import {
+  missingWebhooks,
+  undecidedWithinMs,
+  webhookLagMs,
+  withoutWebhookWithinMs,
+} from './health-limits.ts'
 import { type BoxSeen, boxKey, type FlowSeen, type Observations } from './observations.ts'
 
 /** How many of the newest charges of a box are read: the ERP may cancel and repeat some without a sign of the terminal. */
 const chargesRead = 4
-/** How far back payments without a webhook are counted. */
-const withoutWebhookWithinMs = 15 * 60_000
-/** How long a webhook may take after its payment was seen. */
-const webhookLagMs = 60_000
-/** The maximum age of an order that waits for a decision and is shown with its box. */
-const undecidedWithinMs = 32 * 24 * 3_600_000
 
 /** The current observations, of one client or of all. Flows belong to no client; `flows` is undefined before they are loaded. */
 export async function readObservations(
