@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { globSync, readFileSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { settings } from '../../src/app/config-schema.ts'
 
@@ -82,7 +84,7 @@ test('compose keeps 500 MB of the log of each service', () => {
 })
 
 test('the journal keeps 500 MB of the log of the systemd unit', () => {
-  const [, namespace] = /^LogNamespace=(.*)$/m.exec(read('ops/systemd/tillbridge.service')) ?? []
+  const [, namespace] = /^LogNamespace=(.*)$/m.exec(read('ops/systemd/tillbridge@.service')) ?? []
   expect(read(`ops/systemd/journald@${namespace}.conf`)).toMatch(/^SystemMaxUse=500M$/m)
   expect(read('docs/how-to/install.md')).toContain(`journalctl --namespace=${namespace}`)
 })
@@ -112,7 +114,7 @@ test('compose hands on every setting of .env, but for those that the container i
 })
 
 test('the systemd unit has no privileges, writes to its own folder only, and outlasts a stop', () => {
-  const lines = read('ops/systemd/tillbridge.service').split('\n')
+  const lines = read('ops/systemd/tillbridge@.service').split('\n')
   const value = (name: string) =>
     lines.find((line) => line.startsWith(`${name}=`))?.slice(name.length + 1)
   expect({
@@ -148,10 +150,17 @@ const major = Number(/^systemd (\d+)/.exec(analyze.stdout ?? '')?.[1] ?? 0)
 if (major < 252) process.stderr.write('skipped: systemd-analyze 252 is not installed\n')
 
 test.skipIf(major < 252)('systemd calls the unit sound and its exposure low', () => {
-  const unit = fileURLToPath(path('ops/systemd/tillbridge.service'))
+  const unit = fileURLToPath(path('ops/systemd/tillbridge@.service'))
   // Ten times the figure of exposure, which is 1.4 of 10: what is left is the network that it is there for.
   const run = spawnSync('systemd-analyze', ['security', '--offline=true', '--threshold=20', unit], {
     encoding: 'utf8',
   })
   expect(run.status, run.stdout + run.stderr).toBe(0)
+  // Its Node need not be on this machine.
+  const folder = mkdtempSync(join(tmpdir(), 'tillbridge-unit-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const copy = join(folder, 'tillbridge@a.service')
+  writeFileSync(copy, readFileSync(unit, 'utf8').replace('/opt/node/bin/node', process.execPath))
+  const verified = spawnSync('systemd-analyze', ['verify', copy], { encoding: 'utf8' })
+  expect([verified.status, verified.stdout + verified.stderr]).toEqual([0, ''])
 })

@@ -112,7 +112,7 @@ function byCompose(): Record<string, string> {
 
 /** The environment that systemd makes: `Environment=` first, then the file. */
 function bySystemd(): Record<string, string> {
-  const unit = read('ops/systemd/tillbridge.service')
+  const unit = read('ops/systemd/tillbridge@.service')
   const own = [...unit.matchAll(/^Environment=(.*)$/gm)].flatMap(([, line = '']) => line.split(' '))
   const hasFile = /^EnvironmentFile=\/etc\/tillbridge\/tillbridge.env$/m.test(unit)
   return { ...Object.fromEntries(own.map((pair) => pair.split('='))), ...(hasFile ? good : {}) }

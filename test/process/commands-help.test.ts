@@ -167,6 +167,6 @@ test('an older Node is named in one line, with the page that brings a newer one,
   expect(stderr).toBe(
     `tillbridge needs Node 24 or newer. ${process.execPath} is Node 20.20.2: see docs/how-to/install.md.\n`,
   )
-  const unit = await readFile('ops/systemd/tillbridge.service', 'utf8')
+  const unit = await readFile('ops/systemd/tillbridge@.service', 'utf8')
   expect(unit).toContain('\nRestartPreventExitStatus=2\n')
 })

@@ -27,6 +27,15 @@ export async function startNginx(
     .replace('127.0.0.1:8080', `127.0.0.1:${ports.control}`)
   const at = (port: number) => site.replace('listen 443 ssl', `listen 127.0.0.1:${port}`)
   const kept = at(ports.keptPort).replace(/(proxy_pass \S+)\/;/g, '$1;')
+  const file = await writeNginxConf(folder, `access_log off;\n${at(ports.port)}\n${kept}`)
+  const child = spawn('nginx', ['-p', folder, '-c', file], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  return await answering(child, ports.port)
+}
+
+/** The whole configuration of an nginx that keeps its files in `folder`, around what its http block has. */
+export async function writeNginxConf(folder: string, http: string): Promise<string> {
   await mkdir(join(folder, 'logs'), { recursive: true })
   const scratch = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
     .map((name) => `${name}_temp_path ${folder}/${name};`)
@@ -35,15 +44,11 @@ export async function startNginx(
   await writeFile(
     file,
     `daemon off; pid ${folder}/nginx.pid; error_log stderr; worker_processes 1; events {}
-http { access_log off; ${scratch}
-${at(ports.port)}
-${kept} }
+http { ${scratch}
+${http} }
 `,
   )
-  const child = spawn('nginx', ['-p', folder, '-c', file], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
-  return await answering(child, ports.port)
+  return file
 }
 
 /** A real Caddy with the file of `ops/caddy`, without TLS and at another port. */

@@ -50,14 +50,26 @@ async function connect(url: string, admin: string): Promise<string> {
   return String(key)
 }
 
-async function openStore(url: string, key: string): Promise<string> {
-  const pos = [{ name: 'Caja 1', external_id: 'CAJA-1' }]
+/** Connects `acme` at a running service, and opens a store with these boxes, each with a terminal. */
+export async function openShopAt(
+  { url, sandboxUrl, admin }: { url: string; sandboxUrl: string; admin: string },
+  boxes: readonly string[],
+): Promise<{ key: string; terminalIds: string[] }> {
+  const key = await connect(url, admin)
+  const pos = boxes.map((id) => ({ name: `Caja ${id}`, external_id: id }))
   const body = { name: 'Centro', external_id: 'SUC-1', location, pos }
   await json(`${url}/stores`, { key, body })
   const { stores } = (await json(`${url}/stores`, { key })) as {
-    stores: { pos: { mp_pos_id: string }[] }[]
+    stores: { pos: { external_id: string; mp_pos_id: string }[] }[]
   }
-  return String(stores[0]?.pos[0]?.mp_pos_id)
+  const terminalIds: string[] = []
+  for (const { external_id: box, mp_pos_id: posId } of stores[0]?.pos ?? []) {
+    const terminal = await json(`${sandboxUrl}/_sandbox/terminals`, { body: { pos_id: posId } })
+    const mode = { caja_id: box, operating_mode: 'PDV' }
+    await json(`${url}/terminals/operating-mode`, { method: 'PATCH', key, body: mode })
+    terminalIds.push(String(terminal.id))
+  }
+  return { key, terminalIds }
 }
 
 /** A buyer pays after the terminal has shown the order. */
@@ -110,11 +122,8 @@ export async function openRealShop(): Promise<RealShop> {
       if (!stopped) process.stderr.write(`the service ended: ${how}\n${running.stderr()}`)
     })
     .catch(() => undefined)
-  const key = await connect(url, await adminTokenOf(folder))
-  const posId = await openStore(url, key)
-  const terminal = await json(`${sandboxUrl}/_sandbox/terminals`, { body: { pos_id: posId } })
-  const mode = { caja_id: 'CAJA-1', operating_mode: 'PDV' }
-  await json(`${url}/terminals/operating-mode`, { method: 'PATCH', key, body: mode })
+  const admin = await adminTokenOf(folder)
+  const { key, terminalIds } = await openShopAt({ url, sandboxUrl, admin }, ['CAJA-1'])
   const { buyer, stop } = startBuyer(sandboxUrl)
   const sandbox = (method: string, path: string, body?: object) =>
     json(`${sandboxUrl}/_sandbox${path}`, { method, body })
@@ -122,7 +131,7 @@ export async function openRealShop(): Promise<RealShop> {
     url,
     sandboxUrl,
     key,
-    terminalId: String(terminal.id),
+    terminalId: String(terminalIds[0]),
     sandbox,
     begin: async (situation) => {
       await sandbox('POST', `/situations/${situation}`)

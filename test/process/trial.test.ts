@@ -1,23 +1,21 @@
 /** @module-tag long */
 
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { nameInRun, needsPostgres, postgresUrl } from '../support/database.ts'
+import { commandsBelow } from '../support/document-blocks.ts'
 import { dropDatabase, urlOf } from '../support/postgres-template.ts'
 import { freePort } from './real-process.ts'
 
 /** The trial of docs/how-to/install.md, as an administrator runs it: on PostgreSQL, with the sandbox. */
 const server = postgresUrl ?? ''
 
-function blockOfPage(): string {
-  const page = readFileSync('docs/how-to/install.md', 'utf8')
-  const [, block = ''] = /## A trial on PostgreSQL[\s\S]*?```sh\n([\s\S]*?)```/.exec(page) ?? []
-  return block
-}
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const [trial = ''] = commandsBelow(root, 'docs/how-to/install.md', '## A trial on PostgreSQL')
 
 test.skipIf(!postgresUrl)(
   `the commands of the page start a service with the sandbox on a new database (${needsPostgres})`,
@@ -26,7 +24,7 @@ test.skipIf(!postgresUrl)(
     const folder = await mkdtemp(join(tmpdir(), 'tillbridge-trial-'))
     const name = nameInRun('trial')
     const url = urlOf(server, name)
-    const commands = blockOfPage()
+    const commands = trial
       .replace('createdb', `createdb --maintenance-db=${server}`)
       .replaceAll('postgres:///tillbridge_trial', url)
       .replaceAll('tillbridge_trial', name)

@@ -1,9 +1,10 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -13,6 +14,7 @@ import { readPaymentFigures } from '../../src/repositories/metrics/metric-figure
 import { openCluster } from '../faults/postgres-cluster.ts'
 import { whileSelling } from '../faults/while-selling.ts'
 import { nameInRun, needsPostgres, openPostgresClone, postgresUrl } from '../support/database.ts'
+import { blocksOf } from '../support/document-blocks.ts'
 import { dropDatabase, onServer, urlOf } from '../support/postgres-template.ts'
 import { adminToken } from '../support/service.ts'
 import { runCommand } from './real-process.ts'
@@ -39,19 +41,14 @@ async function onOwnDatabase(work: (url: string) => Promise<void>): Promise<void
   }
 }
 
-const backupPage = readFileSync(
-  new URL('../../docs/how-to/back-up-and-restore.md', import.meta.url),
-  'utf8',
-)
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const backupPage = blocksOf(root, 'docs/how-to/back-up-and-restore.md')
 
 /** Runs the block of the page on backups that contains `part`, with files in `folder` instead of /backups. */
 async function runBlock(part: string, databaseUrl: string): Promise<void> {
-  const blocks = [...backupPage.matchAll(/^( *)```sh\n([\s\S]*?)^ *```/gm)].map(
-    ([, , text = '']) => text,
-  )
-  const [block] = blocks.filter((text) => text.includes(part))
+  const block = backupPage.find(({ text }) => text.includes(part))
   if (block === undefined) throw new Error(`the page has no block with ${part}`)
-  const commands = block
+  const commands = block.text
     .replaceAll('/backups/', `${folder}/`)
     .replaceAll(/\$\(date \+%F\)|2026-11-26/g, 'today')
   const env = { PATH: process.env.PATH, DATABASE_URL: databaseUrl }

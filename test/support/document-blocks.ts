@@ -39,6 +39,18 @@ export function blocksOf(root: string, page: string): Block[] {
   }))
 }
 
+/** The commands of a page below this heading, block by block. */
+export function commandsBelow(root: string, page: string, heading: string): string[] {
+  const lines = readFileSync(join(root, page), 'utf8').split('\n')
+  const from = lines.indexOf(heading) + 1
+  if (from === 0) throw new Error(`${page} has no ${heading}`)
+  const length = lines.slice(from).findIndex((line) => /^##+ /.test(line))
+  const to = length < 0 ? lines.length : from + length
+  return blocksOf(root, page)
+    .filter(({ line, language }) => language === 'sh' && line > from && line <= to)
+    .map(({ text }) => text)
+}
+
 /** Without what differs from one run to the next: ids, times, counters. */
 export function plainAnswer(value: unknown, field = ''): unknown {
   if (Array.isArray(value)) return value.map((one) => plainAnswer(one))
