@@ -74,7 +74,8 @@ export const httpRetry = () =>
         .array(whole(100, 599))
         .optional()
         .meta({
-          description: 'statuses worth another attempt; without it 408, 409, 423, 425, 429 and all from 500',
+          description:
+            'statuses worth another attempt; without it 408, 409, 423, 425, 429 and all from 500',
           examples: [[429, 503]],
         }),
       respectRetryAfter: z
