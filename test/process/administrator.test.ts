@@ -1,5 +1,3 @@
-/** @module-tag long */
-
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +17,7 @@ import { adminTokenOf, freePort } from './real-process.ts'
 import { openShopAt } from './real-shop.ts'
 
 /** What the administrator's pages say to type, typed on a clean machine where the service runs as a user without rights. */
-const slow = { timeout: 240_000 }
+const slow = { tags: ['long'], timeout: 240_000 }
 const server = postgresUrl ?? ''
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const below = (page: string, heading: string) =>
@@ -139,7 +137,8 @@ async function openEmbedded() {
 
 onMachine(
   'the commands of the page back up and restore the embedded database, in a folder that belongs to the user of the service',
-  slow,
+  // The commands are those of backup.test.ts, which a change plays.
+  { ...slow, tags: ['night'] },
   async () => {
     const { machine, shop, order } = await openEmbedded()
     await machine.asRoot(makeFolder)
