@@ -5,7 +5,7 @@ const { engines } = JSON.parse(readFileSync(new URL('../../package.json', import
 const needed = Number(engines.node.replace('>=', ''))
 if (Number.parseInt(process.versions.node, 10) < needed) {
   process.stderr.write(
-    `tillbridge needs Node ${needed} or newer. ${process.execPath} is Node ${process.versions.node}: see docs/how-to/install.md.\n`,
+    `tillbridge needs Node ${needed} or newer. ${process.execPath} is Node ${process.versions.node}: \`npm ci\` in the project's folder brings one that \`npm start\` uses; without npm, see docs/how-to/install.md.\n`,
   )
   process.exit(2)
 }

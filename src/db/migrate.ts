@@ -99,8 +99,20 @@ export async function refuseNewerDatabase(db: Db, folder = migrationsFolder): Pr
 async function migrateInTurn(trx: Trx, folder: string): Promise<string[]> {
   await liftLimits(trx)
   await lockMigrations(trx)
+  await requireSchema(trx)
   await sql`set local lock_timeout = ${sql.lit(lockWithinMs)}`.execute(trx)
   return await migrateWithin(trx, folder)
+}
+
+/** Kysely's own error of a role without this right is that of a later statement. */
+async function requireSchema(trx: Trx): Promise<void> {
+  const { rows } = await sql<{ role: string; may: boolean }>`
+    select current_user as role, has_schema_privilege('public', 'create') as may`.execute(trx)
+  const [right] = rows
+  if (right?.may !== false) return
+  throw new OperatorError(
+    `The role ${right.role} may not create tables in this database: make it the owner (alter database … owner to ${right.role})`,
+  )
 }
 
 async function readApplied(db: Db): Promise<string[]> {

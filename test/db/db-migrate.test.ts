@@ -114,6 +114,30 @@ describe.each(engines)('on $title', ({ skip, open }) => {
 })
 
 test.skipIf(!postgresUrl)(
+  `a role that may not create tables is told so, with what mends it (${needsPostgres})`,
+  async () => {
+    const server = String(postgresUrl)
+    const name = nameInRun('owned')
+    await onServer(server, async (client) => {
+      await client.query(`create database ${name}`)
+      await client.query(`create role ${name} login`)
+    })
+    const url = new URL(urlOf(server, name))
+    url.username = name
+    const database = await openDatabase({ databaseUrl: url.href })
+    try {
+      await expect(migrate(database)).rejects.toThrow(
+        `The role ${name} may not create tables in this database: make it the owner`,
+      )
+    } finally {
+      await database.close()
+      await dropDatabase(server, name)
+      await onServer(server, (client) => client.query(`drop role ${name}`))
+    }
+  },
+)
+
+test.skipIf(!postgresUrl)(
   `two processes that start together on an empty server both succeed (${needsPostgres})`,
   async () => {
     const server = postgresUrl ?? ''

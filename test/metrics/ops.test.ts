@@ -136,6 +136,12 @@ const later = (ms: number) => new Date(service.clock.now().getTime() + ms)
 
 /** How each rule comes true on the real service; a rule without an entry fails the test. */
 const troubles: Record<string, () => Promise<Scrapes>> = {
+  // Prometheus says so itself.
+  async TillbridgeDown() {
+    const labels = { job: 'tillbridge', listener: 'payments' }
+    const silent = [{ name: 'up', labels, value: 0 }]
+    return { before: silent, after: silent, seconds: 60, at: later(0) }
+  },
   async TillbridgeDatabaseDown() {
     const database = await openTestDatabase()
     const alone = await startTestService({ database })

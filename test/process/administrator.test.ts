@@ -300,11 +300,10 @@ test.skipIf(!hasServer || !hasNginx)(
     const there = below('upgrade', '## While the tills charge')
       .join('\n')
       .replace(/^.*nginx -t.*$/m, (line) => (caddy ? `${line}\n${withCaddy('upgrade')}` : line))
-    const [, first = '', next = ''] = /^(old=.*)\n# The next time: (old=.*)$/m.exec(there) ?? []
     const sold: number[] = []
-    for (const commands of [there, there.replace(first, next)]) {
+    for (let upgrades = 0; upgrades < 2; upgrades += 1) {
       const before = tickets.length
-      await machine.asRoot(commands)
+      await machine.asRoot(there)
       sold.push(tickets.length - before)
       if (caddy) await untilHealthy(`${caddy}/caja`)
       await wait(500)

@@ -165,7 +165,7 @@ test('an older Node is named in one line, with the page that brings a newer one,
   )
   expect([code, stdout]).toEqual([2, ''])
   expect(stderr).toBe(
-    `tillbridge needs Node 24 or newer. ${process.execPath} is Node 20.20.2: see docs/how-to/install.md.\n`,
+    `tillbridge needs Node 24 or newer. ${process.execPath} is Node 20.20.2: \`npm ci\` in the project's folder brings one that \`npm start\` uses; without npm, see docs/how-to/install.md.\n`,
   )
   const unit = await readFile('ops/systemd/tillbridge@.service', 'utf8')
   expect(unit).toContain('\nRestartPreventExitStatus=2\n')

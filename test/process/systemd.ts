@@ -84,7 +84,9 @@ export async function startSystemd(
     const [verb = '', ...rest] = words
     const unit = rest.at(-1) ?? ''
     const isNow = rest[0] === '--now'
-    if (verb === 'reload') await reload(unit)
+    if (verb === 'is-active') {
+      if (!services.has(unit)) throw new Error(`${unit} is not active`)
+    } else if (verb === 'reload') await reload(unit)
     else if (verb === 'start' || (verb === 'enable' && isNow)) start(unit)
     else if (verb === 'stop' || (verb === 'disable' && isNow)) await stop(unit)
     else if (verb !== 'daemon-reload') throw new Error(`no part is made for ${words.join(' ')}`)

@@ -25,6 +25,7 @@ test.skipIf(!postgresUrl)(
     const name = nameInRun('trial')
     const url = urlOf(server, name)
     const commands = trial
+      .replace('npm ci\n', '')
       .replace('createdb', `createdb --maintenance-db=${server}`)
       .replaceAll('postgres:///tillbridge_trial', url)
       .replaceAll('tillbridge_trial', name)
