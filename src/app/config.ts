@@ -240,6 +240,9 @@ function checkOpenness(config: Config, refuse: Refuse): void {
   }
 }
 
+/** What the pages write in place of a value that is yours. A database belongs to the provider of its first start for ever. */
+const placeholder = '…'
+
 function checkProvider(config: Config, isGiven: IsGiven, refuse: Refuse): void {
   // A search found nothing after 1 s and all after 36 s (seen once): an earlier search would seem complete without
   // being so.
@@ -249,6 +252,18 @@ function checkProvider(config: Config, isGiven: IsGiven, refuse: Refuse): void {
   const needed = 'is required with PROVIDER=mercadopago'
   if (config.mpClientId === undefined) refuse('MP_CLIENT_ID', needed)
   if (config.mpClientSecret === undefined) refuse('MP_CLIENT_SECRET', needed)
+  for (const [variable, values] of [
+    ['MP_CLIENT_ID', [config.mpClientId]],
+    ['MP_CLIENT_SECRET', [config.mpClientSecret]],
+    ['MP_WEBHOOK_SECRETS', config.mpWebhookSecrets],
+  ] as const) {
+    if (values.some((value) => value?.includes(placeholder))) {
+      refuse(
+        variable,
+        `still has the ${placeholder} of the page: write the value of your application`,
+      )
+    }
+  }
   if (!config.publicUrl.startsWith('https:') && !config.publicIsLoopback) {
     refuse(
       'PUBLIC_URL',

@@ -308,6 +308,13 @@ test.each([
   expect(loadConfig({ ...production, DATABASE_URL }).databaseUrl).toBe(DATABASE_URL)
 })
 
+test.each(['MP_CLIENT_ID', 'MP_CLIENT_SECRET', 'MP_WEBHOOK_SECRETS'])(
+  'mercadopago does not start with the placeholder of the page in %s',
+  (name) => {
+    expect(Object.keys(problems({ ...production, [name]: '…' }))).toEqual([name])
+  },
+)
+
 test.each(['MP_CLIENT_ID', 'MP_CLIENT_SECRET'])('mercadopago does not start without %s', (name) => {
   expect(Object.keys(problems({ ...production, [name]: '' }))).toEqual([name])
 })

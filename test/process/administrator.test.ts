@@ -98,7 +98,7 @@ onPostgres(
   slow,
   async () => {
     const machine = await newMachine()
-    await machine.asRoot(installation)
+    await machine.asRoot(installation.replaceAll('=…', '=from-the-panel'))
     await untilHealthy(`http://127.0.0.1:${machine.port(3000)}`)
     expect(machine.settings().ADMIN_TOKEN).toMatch(/^[0-9a-f]{64}$/)
     for (const forbidden of [
