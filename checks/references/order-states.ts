@@ -227,6 +227,7 @@ async function closingOf(
         sucursalId: 'SUC-1',
         status: after.status,
         outcome: outcomeOf(after),
+        settledAs: null,
         hasConflict: after.conflict !== null,
         isRefundOpen: false,
         amountCents: cents,

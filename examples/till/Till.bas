@@ -245,7 +245,7 @@ Public Function WaitForEnd(Ticket As String) As String
     Path = "/orders/" & ReadValue(Ticket, "order_id")
     Order = SendUntilAnswered("GET", Path, "", "")
     ShowCashier Order
-    Do While Field(Order, "outcome") = "unknown" And Field(Order, "needs_decision") = ""
+    Do While Field(Order, "outcome") = "unknown" And Field(Order, "needs_decision") = "" And Field(Order, "settled") = ""
         Sleep 200
         Order = SendUntilAnswered("GET", Path & "?wait=30&version=" & Field(Order, "version"), "", "")
         ShowCashier Order

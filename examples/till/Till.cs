@@ -183,7 +183,8 @@ static class Till
         var path = "/orders/" + Read(ticket, "order_id");
         var order = SendUntilAnswered("GET", path);
         ShowCashier(order);
-        while (Text(order, "outcome") == "unknown" && string.IsNullOrEmpty(Text(order, "needs_decision")))
+        while (Text(order, "outcome") == "unknown" && string.IsNullOrEmpty(Text(order, "needs_decision"))
+            && string.IsNullOrEmpty(Text(order, "settled")))
         {
             Thread.Sleep(200);
             order = SendUntilAnswered("GET", path + "?wait=30&version=" + Text(order, "version"));

@@ -278,7 +278,8 @@ begin
       ShowCashier(Order);
       Version := Text(Order, 'version');
       Result := Text(Order, 'outcome');
-      IsOpen := (Result = 'unknown') and (Text(Order, 'needs_decision') = '');
+      IsOpen := (Result = 'unknown') and (Text(Order, 'needs_decision') = '')
+        and not (Order.GetValue('settled') is TJSONObject);
       Keep(Ticket, 'retry_safe', Text(Order, 'retry_safe'));
       Keep(Ticket, 'outcome', Result);
     finally

@@ -130,7 +130,7 @@ function Wait-For-End($ticket) {
   $path = "/orders/$(Read-Value $ticket 'order_id')"
   $order = Send-Until-Answered 'GET' $path
   Show-Cashier $order
-  while ($order.outcome -eq 'unknown' -and -not $order.needs_decision) {
+  while ($order.outcome -eq 'unknown' -and -not $order.needs_decision -and -not $order.settled) {
     Start-Sleep -Milliseconds 200
     $order = Send-Until-Answered 'GET' "$($path)?wait=30&version=$($order.version)"
     Show-Cashier $order

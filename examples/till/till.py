@@ -129,7 +129,8 @@ def wait_for_end(ticket):
     path = f"/orders/{read_sale(ticket)['order_id']}"
     order = send_until_answered('GET', path)
     show_cashier(order)
-    while order['outcome'] == 'unknown' and not order.get('needs_decision'):
+    # A person's decision ends the wait too: the outcome stays what Mercado Pago has proven.
+    while order['outcome'] == 'unknown' and not (order.get('needs_decision') or order.get('settled')):
         time.sleep(0.2)
         order = send_until_answered('GET', f"{path}?wait=30&version={order['version']}")
         show_cashier(order)

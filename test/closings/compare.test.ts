@@ -23,6 +23,7 @@ const our = (id: number, change: Partial<OurCharge> = {}): OurCharge => ({
   refundedCents: 0,
   method: 'credit_card',
   installments: 1,
+  settledAs: null,
   isInDoubt: false,
   undecided: null,
   insteadOrderId: null,
@@ -226,11 +227,29 @@ test('a count that is not what was charged has a line of its means of payment', 
   ])
 })
 
-test('while a charge is open, a count is not judged', async () => {
+test('while a charge is open, a wrong count is shown and decides nothing', async () => {
   const open = our(2, { outcome: 'unknown', paidCents: 0 })
   const { lines, result } = await compare([our(1), open], [their(1)], { credit_card: 2_000 })
-  expect([result, lines.map(({ kind }) => kind)]).toEqual(['unverified', ['pending']])
+  const kinds = lines.map(({ kind }) => kind)
+  expect([result, kinds]).toEqual(['unverified', ['pending', 'counted_otherwise']])
 })
+
+test.each([
+  ['not_paid', [], 'agreed'],
+  ['paid', ['missing_there'], 'differs'],
+] as const)(
+  'what a person settled as %s and the provider does not have is open no longer',
+  async (as, expected, result) => {
+    const settled = our(1, {
+      outcome: 'unknown',
+      paidCents: 0,
+      settledAs: as,
+      status: 'action_required',
+    })
+    const comparison = await compare([settled], [])
+    expect([comparison.result, kinds(comparison)]).toEqual([result, expected])
+  },
+)
 
 test('a charge belongs to the day of its payment at the provider, an unpaid order to the day of its creation', async () => {
   const midnight = new Date(span.to.getTime() + 20_000)

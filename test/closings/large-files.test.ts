@@ -72,6 +72,7 @@ test('comparing 20,000 charges blocks the event loop for a short time only', {
     refundedCents: 0,
     method: 'credit_card',
     installments: 1,
+    settledAs: null,
     isInDoubt: false,
     undecided: null,
     insteadOrderId: null,

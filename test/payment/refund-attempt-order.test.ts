@@ -99,12 +99,14 @@ test.each([
       retry_safe: false,
       cashier: { action: 'wait' },
     })
+    const waiting = call(service, { url: `/orders/${orderId}?wait=20`, token: till.key })
     const [providerOrder] = ordersAtProvider(service, till)
     await sandboxCall(service, 'POST', `/_sandbox/orders/${providerOrder?.id}/act`, {
       do: 'end_refund',
       as: 'failed',
     })
     await deliver(service, { dataId: String(providerOrder?.id) })
+    expect((await waiting).json()).toMatchObject({ outcome: 'charged' })
     expect((await readOrder(service, till, orderId)).json()).toMatchObject({
       status: 'processed',
       outcome: 'charged',

@@ -63,6 +63,7 @@ test('settling an order in doubt is audited with its reason and frees box and sa
     outcome: 'unknown',
     retry_safe: false,
     settled: { as: 'not_paid', at: expect.any(String), reason: 'the terminal shows no sale' },
+    cashier: { action: 'charge_again' },
   })
   expect(await causeOfBox(till)).not.toBe('in_doubt')
   const [entry] = await auditOf(service, till.client, 'order.settled')

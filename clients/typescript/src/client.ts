@@ -56,12 +56,12 @@ export class TillbridgeClient {
     return this.#repeat('post', '/orders', { body, idempotencyKey })
   }
 
-  /** Reads the order until it is charged, not charged, or waits for a person (`needs_decision`). */
+  /** Reads the order until it is charged, not charged, waits for a person (`needs_decision`), or a person has decided (`settled`). */
   async waitForEnd(orderId: string, { onChange, signal }: WaitOptions = {}): Promise<Order> {
     const options = { path: { orderId }, signal }
     let order = await this.#repeat('get', '/orders/{orderId}', options)
     onChange?.(order)
-    while (order.outcome === 'unknown' && order.needs_decision === null) {
+    while (isUndecided(order)) {
       await pause(200, signal)
       const query = { wait: 30, version: order.version }
       order = await this.#repeat('get', '/orders/{orderId}', { ...options, query })
@@ -163,4 +163,9 @@ function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
     if (signal?.aborted) stop()
     else signal?.addEventListener('abort', stop, { once: true })
   })
+}
+
+/** A person's decision leaves `outcome` as Mercado Pago has proven it. */
+function isUndecided({ outcome, needs_decision, settled }: Order): boolean {
+  return outcome === 'unknown' && needs_decision === null && settled === null
 }

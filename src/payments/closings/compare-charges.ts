@@ -31,6 +31,8 @@ export type OurCharge = {
   refundedCents: number
   method: string | null
   installments: number | null
+  /** A person has decided what the provider does not show. */
+  settledAs: 'paid' | 'not_paid' | null
   /** Waiting does not show its outcome: a person must look, and decide. */
   isInDoubt: boolean
   /** A person must still decide on its money. */
@@ -126,7 +128,8 @@ export async function compareCharges(input: {
     }
     const isRefundOpen =
       our.isRefundOpen || refundsNow.some((refund) => refundState(refund) === 'open')
-    if (our.outcome === 'unknown' || isRefundOpen || unclear.length > 0) {
+    const isUnknown = our.outcome === 'unknown' && our.settledAs === null
+    if (isUnknown || isRefundOpen || unclear.length > 0) {
       const isContradicted = our.hasConflict && paid[0] && paid[0].amount_cents !== our.amountCents
       const unknown = our.isInDoubt ? 'in_doubt' : 'pending'
       line(isContradicted ? 'amount_differs' : unknown, paid[0] ?? unclear[0])
@@ -154,7 +157,7 @@ export async function compareCharges(input: {
   }
   lines.sort((a, b) => timeOf(a).localeCompare(timeOf(b)))
   const totals = count.totals()
-  if (!lines.some(isUnknownYet)) lines.push(...countedOtherwise(totals))
+  lines.push(...countedOtherwise(totals))
   return { charges, lines, totals, result: resultOf(lines) }
 }
 
@@ -171,7 +174,10 @@ function differencesOf(
   const { undecided } = our
   const wasPaid = our.paidCents > 0
   const [their, ...more] = paid
-  if (!their) return wasPaid || undecided === 'settled_unpaid' ? [['missing_there', tried]] : []
+  if (!their) {
+    const isSaidPaid = wasPaid || our.settledAs === 'paid'
+    return isSaidPaid ? [['missing_there', tried]] : []
+  }
   if (!wasPaid) return [['missing_here', their]]
   // Further payments that were not separated yet.
   const kinds: [LineKind, TheirCharge][] = more.map((extra) => ['missing_here', extra])
@@ -206,8 +212,11 @@ function countedOtherwise({ media }: ClosingTotals): ClosingLine[] {
 
 /** Agreed only when nothing is open and nothing differs without an explanation. */
 function resultOf(lines: readonly ClosingLine[]): ClosingResult {
-  if (lines.some(isDifference)) return 'differs'
-  return lines.some(isUnknownYet) ? 'unverified' : 'agreed'
+  // What is open may be what was counted otherwise.
+  const isOpen = lines.some(isUnknownYet)
+  const differing = lines.filter(isDifference)
+  if (isOpen && differing.every(({ counted }) => counted)) return 'unverified'
+  return differing.length > 0 ? 'differs' : 'agreed'
 }
 
 /** Their charges by our order: as matched when they were read, or by the number that the order names. */

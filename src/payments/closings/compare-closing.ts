@@ -83,6 +83,7 @@ function ourChargeOf(order: OrderRow): Omit<OurCharge, 'isInDoubt' | 'insteadOrd
     sucursalId: order.sucursal_id,
     status: order.status,
     outcome: outcomeOf(order),
+    settledAs: order.settled_as,
     hasConflict: order.conflict !== null,
     isRefundOpen: isRefundUnderWay(order),
     amountCents: order.amount_cents,

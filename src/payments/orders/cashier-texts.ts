@@ -4,6 +4,7 @@ import {
   decisionOf,
   holdsTerminal,
   isCancelRequested,
+  isOpen,
   isResultUnknown,
 } from '../../domain/order-state.ts'
 import { isRefundUnderWay, outcomeOf } from '../../errors/money-outcome.ts'
@@ -48,6 +49,8 @@ const actions = {
   paid_twice: 'call_supervisor',
   paid_less: 'call_supervisor',
   settled_unpaid: 'call_supervisor',
+  settled_paid: 'give_receipt',
+  settled_not_paid: 'charge_again',
   declined: 'other_payment_method',
   declined_funds: 'other_payment_method',
   declined_card: 'other_payment_method',
@@ -124,6 +127,8 @@ function situationOf(order: OrderRow, isSilent: boolean): Situation {
   }
   if (decision !== null) return decision
   if (order.paid_after_close) return decidedLate(order)
+  // A person has decided what the provider does not show.
+  if (order.settled_as !== null && isOpen(order.status)) return `settled_${order.settled_as}`
   if (isResultUnknown(order.creation)) return 'unknown'
   // Its cancel is under way: the customer must not be sent to the terminal.
   if (order.status === 'created' && order.cancel_requested_at !== null) return 'unknown'

@@ -3,6 +3,7 @@ import { isOwn } from '../../domain/money.ts'
 import type { OrderEvidence, OrderStatus } from '../../domain/order.ts'
 import { chargedBack, isFinal, isOpen } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { isRefundUnderWay } from '../../errors/money-outcome.ts'
 import { type CallOptions, ProviderError } from '../../provider/provider.ts'
 import type { UsedConnection } from '../../repositories/connection/connection-queries.ts'
 import {
@@ -306,10 +307,12 @@ export async function readOrder(
     onlyReads: true,
   })
   if (!wait) return read
-  if (wait.knownVersion === undefined && !isOpen(read.order.status)) return read
+  const isUnderWay = ({ order }: ReadOrder) => isOpen(order.status) || isRefundUnderWay(order)
+  if (wait.knownVersion === undefined && !isUnderWay(read)) return read
   const knownVersion = wait.knownVersion ?? before.version
   const until = performance.now() + wait.waitSeconds * 1000
-  while (!isFinal(read.order.status) && read.order.version === knownVersion) {
+  const mayChange = (one: ReadOrder) => !isFinal(one.order.status) || isUnderWay(one)
+  while (mayChange(read) && read.order.version === knownVersion) {
     const leftMs = until - performance.now()
     if (leftMs <= 0 || wait.signal.aborted) break
     await watch(deps, read.order)

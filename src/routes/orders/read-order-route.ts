@@ -22,7 +22,7 @@ export const readOrderRoute: FastifyPluginAsyncZod<{
         operationId: 'readOrder',
         summary: 'The order as the provider sees it now',
         description:
-          'With `wait` the answer is held until the order changes; without `version`, an order that has ended is answered at once. Of one client 500 requests wait at a time, of all 5,000; the next is answered at once, with `Retry-After`.',
+          'With `wait` the answer is held until the order changes; without `version`, an order that has ended, with no refund under way, is answered at once. Of one client 500 requests wait at a time, of all 5,000; the next is answered at once, with `Retry-After`.',
         params: OrderParams,
         querystring: ReadOrderQuery,
         response: { 200: OrderResponse },

@@ -32,6 +32,10 @@ export const cashier = {
     'The customer paid less than was asked: {paid} of {asked}. Do not charge all of it again; tell the supervisor.',
   'cashier.settled_unpaid':
     'This charge is marked as paid, and Mercado Pago shows that it was not paid. Call the supervisor before you hand out anything.',
+  'cashier.settled_paid':
+    'A supervisor has decided that this was paid. Hand out the goods and their receipt.',
+  'cashier.settled_not_paid':
+    'A supervisor has decided that this was not paid. You may charge it again.',
   'cashier.declined': 'Payment declined. Ask for another means of payment.',
   'cashier.declined_funds':
     'Payment declined: not enough funds or limit. Ask for another means of payment.',

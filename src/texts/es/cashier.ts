@@ -32,6 +32,10 @@ export const cashier = {
     'El cliente pagó menos que lo pedido: {paid} de {asked}. No vuelvas a cobrar todo; avisá al supervisor.',
   'cashier.settled_unpaid':
     'Este cobro está marcado como pagado, y Mercado Pago muestra que no se pagó. Avisá al supervisor antes de entregar nada.',
+  'cashier.settled_paid':
+    'Un supervisor marcó este cobro como pagado. Entregá la mercadería y el comprobante.',
+  'cashier.settled_not_paid':
+    'Un supervisor marcó este cobro como no pagado. Podés cobrarlo de nuevo.',
   'cashier.declined': 'Pago rechazado. Pedí otro medio de pago.',
   'cashier.declined_funds':
     'Pago rechazado: fondos o límite insuficientes. Pedí otro medio de pago.',

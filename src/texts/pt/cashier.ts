@@ -32,6 +32,10 @@ export const cashier = {
     'O cliente pagou menos que o pedido: {paid} de {asked}. Não cobre tudo de novo; avise o supervisor.',
   'cashier.settled_unpaid':
     'Alguém disse que esta cobrança foi paga, e o Mercado Pago mostra que não. Avise o supervisor antes de entregar algo.',
+  'cashier.settled_paid':
+    'Um supervisor marcou esta cobrança como paga. Entregue a mercadoria e o comprovante.',
+  'cashier.settled_not_paid':
+    'Um supervisor marcou esta cobrança como não paga. Você pode cobrar de novo.',
   'cashier.declined': 'Pagamento recusado. Peça outro meio de pagamento.',
   'cashier.declined_funds':
     'Pagamento recusado: saldo ou limite insuficiente. Peça outro meio de pagamento.',
