@@ -140,8 +140,8 @@ export const situations: readonly Situation[] = [
     answer: '200',
     outcome: 'unknown',
     till: {
-      en: 'read the order until outcome is not_charged',
-      es: 'leer la orden hasta que outcome sea not_charged',
+      en: 'read the order until outcome is known: not_charged, or charged after a refund of a part',
+      es: 'leer la orden hasta que outcome se conozca: not_charged, o charged tras una devolución parcial',
     },
   },
   {

@@ -60,7 +60,7 @@ async function playBusy(stage: Stage): Promise<Problems> {
   await Promise.race([stage.until(isBusy), first.ended])
   const ended = await endsWithin(first.ended, stage.till.busyMs)
   const pauses = judgePauses(chargesOf(stage.sent()), 1000)
-  await stage.sandbox('POST', `/orders/${other}/act`, { do: 'pay' })
+  await stage.sandbox('POST', `/orders/${other}/act`, { do: 'cancel' })
   const { isDone } =
     ended === undefined ? await first.ended : await stage.run('charge', ticket, amount)
   return [

@@ -169,7 +169,7 @@ export interface paths {
         };
         /**
          * The order as the provider sees it now
-         * @description With `wait` the answer is held until the order changes; without `version`, an order that has ended is answered at once. Of one client 500 requests wait at a time, of all 5,000; the next is answered at once, with `Retry-After`.
+         * @description With `wait` the answer is held until the order changes; without `version`, an order that has ended, with no refund under way, is answered at once. Of one client 500 requests wait at a time, of all 5,000; the next is answered at once, with `Retry-After`.
          */
         get: operations["readOrder"];
         put?: never;
