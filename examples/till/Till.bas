@@ -277,6 +277,8 @@ Public Function Refund(Ticket As String, Amount As Currency) As String
         If Amount > 0 Then Body = Body & ",""amount"":""" & AmountText(Amount) & """"
         Keep Ticket, "refund_key", NewKey()
         Keep Ticket, "refund", Body & "}"
+    Else
+        Debug.Print "The refund of before is sent again, and no other"
     End If
     On Error Resume Next
     SendUntilAnswered "POST", "/orders/refund", ReadValue(Ticket, "refund"), ReadValue(Ticket, "refund_key")

@@ -219,6 +219,7 @@ static class Till
             Keep(ticket, "refund_key", Guid.NewGuid().ToString());
             Keep(ticket, "refund", amount == null ? Json(order) : Json(order, new XElement("amount", amount)));
         }
+        else Console.WriteLine("The refund of before is sent again, and no other");
         try
         {
             SendUntilAnswered("POST", "/orders/refund", Read(ticket, "refund"), Read(ticket, "refund_key"));

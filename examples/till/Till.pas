@@ -312,7 +312,8 @@ begin
     else Body := Json(['order_id', 'amount'], [Read(Ticket, 'order_id'), AmountText(Amount)]);
     Keep(Ticket, 'refund_key', NewKey);
     Keep(Ticket, 'refund', Body);
-  end;
+  end
+  else if Assigned(ShowCashierText) then ShowCashierText('The refund of before is sent again, and no other');
   try
     SendUntilAnswered('POST', '/orders/refund', Read(Ticket, 'refund'), Read(Ticket, 'refund_key')).Free;
   except

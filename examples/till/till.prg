@@ -260,6 +260,8 @@ PROCEDURE till_refund(tcTicket, tnAmount)
     REPLACE rkey WITH till_guid(), rbody WITH '{"order_id":' + till_quote(order_id) + ;
       IIF(EMPTY(tnAmount), "", ',"amount":"' + till_amount(EVL(tnAmount, 0)) + '"') + '}' IN till_sales
     FLUSH IN till_sales FORCE
+  ELSE
+    WAIT WINDOW "The refund of before is sent again, and no other" NOWAIT
   ENDIF
   TRY
     till_send_until_answered("POST", "/orders/refund", rbody, rkey)

@@ -158,7 +158,7 @@ function Refund($ticket, $amount) {
     if ($amount) { $body.amount = $amount }
     Keep $ticket 'refund_key' ([guid]::NewGuid().ToString())
     Keep $ticket 'refund' ($body | ConvertTo-Json -Compress)
-  }
+  } else { Write-Host 'The refund of before is sent again, and no other' }
   try { [void](Send-Until-Answered 'POST' '/orders/refund' (Read-Value $ticket 'refund') (Read-Value $ticket 'refund_key')) }
   catch {
     $answer = $_.Exception.Data['answer']

@@ -155,6 +155,8 @@ def refund(ticket, amount=None):
     if sale['refund_key'] is None:
         body = {'order_id': sale['order_id'], **({'amount': amount} if amount else {})}
         keep(ticket, refund_key=str(uuid.uuid4()), refund_body=json.dumps(body))
+    else:
+        print('The refund of before is sent again, and no other', flush=True)
     # A refund that got no answer is repeated before any other.
     sale = read_sale(ticket)
     try:

@@ -130,7 +130,9 @@ async function refund(ticket: string, amount?: string) {
     ...(amount && { amount }),
     idempotencyKey: randomUUID(),
   }
-  const sent = read<Refund>('refunds', ticket) ?? wanted
+  const before = read<Refund>('refunds', ticket)
+  if (before) console.log('The refund of before is sent again, and no other')
+  const sent = before ?? wanted
   keep('refunds', ticket, sent)
   const forget = () => db.prepare('DELETE FROM refunds WHERE ticket = ?').run(ticket)
   try {

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -156,11 +156,13 @@ test.skipIf(major < 252)('systemd calls the unit sound and its exposure low', ()
     encoding: 'utf8',
   })
   expect(run.status, run.stdout + run.stderr).toBe(0)
-  // Its Node need not be on this machine.
   const folder = mkdtempSync(join(tmpdir(), 'tillbridge-unit-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const copy = join(folder, 'tillbridge@a.service')
-  writeFileSync(copy, readFileSync(unit, 'utf8').replace('/opt/node/bin/node', process.execPath))
+  // Its Node need not be on this machine, and the folder of ours may have a blank in its name.
+  const node = join(folder, 'node')
+  symlinkSync(process.execPath, node)
+  writeFileSync(copy, readFileSync(unit, 'utf8').replace('/opt/node/bin/node', node))
   const verified = spawnSync('systemd-analyze', ['verify', copy], { encoding: 'utf8' })
   expect([verified.status, verified.stdout + verified.stderr]).toEqual([0, ''])
 })

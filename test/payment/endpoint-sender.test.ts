@@ -449,12 +449,7 @@ test('a process that loses its lease with requests under way is followed by one 
   hook.reset()
   await service.endpoints.sendDue()
   expect(at('paused')).toHaveLength(3)
-  expect(
-    hook.calls
-      .slice(0, 2)
-      .map((one) => bodyOf(one).id)
-      .toSorted(),
-  ).toEqual(sent.toSorted())
+  expect(hook.calls.map((one) => bodyOf(one).id)).toEqual(expect.arrayContaining(sent))
   // What the first one learns now changes nothing.
   for (const end of pending) end()
   await sending

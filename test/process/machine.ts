@@ -133,16 +133,16 @@ function programAt(name: string): string {
 
 /** Without the network: the packages and the Node of this checkout. */
 const npmScript = `case "$1" in
-ci) exec ln -sfn ${root}node_modules node_modules ;;
-install) mkdir -p "$4/bin"; exec ln -sfn ${process.execPath} "$4/bin/node" ;;
+ci) exec ln -sfn "${root}node_modules" node_modules ;;
+install) mkdir -p "$4/bin"; exec ln -sfn "${process.execPath}" "$4/bin/node" ;;
 esac
 exit 1`
 
 /** Clones this checkout, with what was changed since its last commit. */
 const gitScript = `case "$1" in
 clone)
-  ${programAt('git')} clone --quiet --shared ${root} "$3"
-  cd ${root}
+  ${programAt('git')} clone --quiet --shared "${root}" "$3"
+  cd "${root}"
   ${programAt('git')} ls-files -z --cached --others --exclude-standard |
     tar --create --null --files-from=- --ignore-failed-read | tar --extract --directory="$3"
   exit ;;
