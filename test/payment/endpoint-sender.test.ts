@@ -38,7 +38,12 @@ beforeAll(async () => {
     },
   })
 })
-beforeEach(() => hook.reset())
+beforeEach(async () => {
+  // What a test leaves waiting would be sent in the next one, whose clock goes on.
+  await service.database.db.deleteFrom('event_endpoints').execute()
+  await service.database.db.deleteFrom('events').where('type', '=', 'endpoint.stopped').execute()
+  hook.reset()
+})
 afterAll(async () => {
   await service.stop()
   await hook.close()
