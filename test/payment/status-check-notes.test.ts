@@ -46,6 +46,8 @@ test('a read within 30 s of the end of an order writes nothing, a later one does
   const orderId = await charged(till, 'known end')
   await act(service, orderId, payByCard)
   expect((await readOrder(service, till, orderId)).json().status).toBe('processed')
+  // Those of other tests too.
+  await service.deps.statusChecks.flush()
   const ended = await orderRow(service, orderId)
   service.clock.advance(29_000)
   const { own, background } = await recordStatements(async () => {
