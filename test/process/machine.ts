@@ -17,7 +17,15 @@ export const whyNoMachine: string | undefined = missing()
 
 function missing(): string | undefined {
   if (process.getuid?.() !== 0) return 'only root can start the service as another user'
-  return programAt('setpriv') === '' ? 'setpriv is not installed' : undefined
+  if (programAt('setpriv') === '') return 'setpriv is not installed'
+  const places = [join(root, 'package.json'), join(root, 'node_modules/pg/package.json')]
+  const isReadable = [...places, process.execPath].every((place) => mayRead(place))
+  return isReadable ? undefined : 'the user of the service cannot read this checkout or its Node'
+}
+
+function mayRead(place: string): boolean {
+  const user = [`--reuid=${serviceUser}`, `--regid=${serviceUser}`, '--clear-groups']
+  return spawnSync('setpriv', [...user, 'test', '-r', place]).status === 0
 }
 
 /**
