@@ -45,7 +45,7 @@ export function closeDialogs() {
 /**
  * Asks before something is done. `content(form)` describes what it is about and may hold fields that write into `form`;
  * `check(form)` answers what keeps it from being done, if anything. `run(form)` does it: a failure is shown here and the
- * window stays; on success it closes, and `form` may be tried again otherwise. `onClose` hears of its end, after `run` too.
+ * window stays; on success it closes, and `form` may be tried again otherwise. `onClose` is called at its end, also after `run`.
  */
 export function ask({ title, content, confirm, danger, check, run, onClose }) {
   const form = {}

@@ -114,7 +114,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
 })
 
 test.skipIf(!postgresUrl)(
-  `a role that may not create tables is told so, with what mends it (${needsPostgres})`,
+  `a role that may not create tables is named, with the command that helps (${needsPostgres})`,
   async () => {
     const server = String(postgresUrl)
     const name = nameInRun('owned')

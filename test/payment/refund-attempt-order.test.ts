@@ -99,7 +99,18 @@ test.each([
       retry_safe: false,
       cashier: { action: 'wait' },
     })
+    let isAnswered = false
     const waiting = call(service, { url: `/orders/${orderId}?wait=20`, token: till.key })
+    waiting.then(
+      () => {
+        isAnswered = true
+      },
+      () => undefined,
+    )
+    // These two read the provider after it.
+    await readOrder(service, till, orderId)
+    await readOrder(service, till, orderId)
+    expect(isAnswered).toBe(false)
     const [providerOrder] = ordersAtProvider(service, till)
     await sandboxCall(service, 'POST', `/_sandbox/orders/${providerOrder?.id}/act`, {
       do: 'end_refund',
