@@ -21,7 +21,7 @@ export default defineConfig({
     tags: [
       {
         name: 'long',
-        description: 'more than 0.2 s: large data, many rounds, real waits or whole processes',
+        description: 'more than 0.15 s: large data, many rounds, real waits or whole processes',
       },
       {
         name: 'night',

@@ -101,7 +101,9 @@ test('T1: the comparisons in constant time are the ones of Node', { tags: ['long
 /** Where chance spreads waits and nothing else. */
 const jitter = new Set(['src/app/flow-side.ts', 'src/domain/backoff.ts'])
 
-test('T4: no key, state, nonce or id is drawn from a generator that can be foretold', async () => {
+test('T4: no key, state, nonce or id is drawn from a generator that can be foretold', {
+  tags: ['long'],
+}, async () => {
   const files = await sources()
   const drawing = files.filter(({ code }) => /\bMath\s*\.\s*random|\bMath\[/.test(code))
   expect(drawing.map(({ file }) => file).sort()).toEqual([...jitter].sort())

@@ -112,7 +112,9 @@ async function withSale(client: string) {
   return { till, orderId, mpOrderId: String(mpOrderId) }
 }
 
-test('the webhook of a case opens it, and the sale of weeks ago stays a sale', async () => {
+test('the webhook of a case opens it, and the sale of weeks ago stays a sale', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId, mpOrderId } = await withSale('by case')
   const { id, payments } = await dispute({ order_id: mpOrderId, reason: 'fraud' })
   await deliverCase(id, till.mpUserId)
@@ -358,7 +360,9 @@ test('a charge-back of a payment without an order is stored; one of an online sa
   expect([await logsOf(mine.id), await logsOf(other.id)]).toEqual([['processed'], ['ignored']])
 })
 
-test('a case that the search shows for a payment which the case does not name is not that payment’s', async () => {
+test('a case that the search shows for a payment which the case does not name is not that payment’s', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'another case')
   const orders = [await sell(service, till, 'A-1'), await sell(service, till, 'A-2')]
   await service.paymentWatch.watchOnce()
@@ -536,7 +540,9 @@ test.each(['webhook of the case', 'webhook of the order', 'watch'])(
   },
 )
 
-test('a case is stored for the second client of an account although the first cannot be asked', async () => {
+test('a case is stored for the second client of an account although the first cannot be asked', {
+  tags: ['long'],
+}, async () => {
   const first = await withSale('first client, not connected')
   const { till, paymentId } = await saleOfAnotherClient(
     'second client, connected',

@@ -148,7 +148,9 @@ test('a day is not agreed while a charge is open', { tags: ['long'] }, async () 
   expect((await readClosing(service, till, closing.id)).state).toBe('agreed')
 })
 
-test('a closing is unverified while the provider cannot be read, and agreed afterwards', async () => {
+test('a closing is unverified while the provider cannot be read, and agreed afterwards', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'unreadable')
   await sell(service, till, 'A-1')
   await setFaults(service, {
@@ -270,7 +272,9 @@ test('a search index that lags by 40 s hides no payment', async () => {
   expect(totals.there.count).toBe(2)
 })
 
-test('a repeated request returns the same closing until it is signed; the next one begins where it ended', async () => {
+test('a repeated request returns the same closing until it is signed; the next one begins where it ended', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'twice')
   await sell(service, till, 'A-1')
   const closing = await close(service, till)
@@ -351,7 +355,9 @@ test('only a closing with a result can be signed, and a signed one never changes
   }
 })
 
-test('a closing of a store contains all its boxes, and uses the time zone of the store', async () => {
+test('a closing of a store contains all its boxes, and uses the time zone of the store', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'store')
   await createStore(service, till, { id: 'SUC-2', boxes: ['CAJA-2', 'CAJA-3'] })
   for (const box of ['CAJA-2', 'CAJA-3']) await pairTerminal(service, till, box)

@@ -164,7 +164,9 @@ async function paymentBeforeOrder(client: string) {
   return { till, orderId, orphan }
 }
 
-test('an unclaimed payment whose order is found later waits for no decision of its own, and brings its movements', async () => {
+test('an unclaimed payment whose order is found later waits for no decision of its own, and brings its movements', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId, orphan } = await paymentBeforeOrder('order found later')
   const content = `SOURCE_ID,TRANSACTION_TYPE,TRANSACTION_AMOUNT,SETTLEMENT_NET_AMOUNT\r\n${orphan.payment_id},SETTLEMENT,1000.00,940.10\r\n`
   await call(service, { url: '/settlements/files', token: till.key, body: { content } })

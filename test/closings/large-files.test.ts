@@ -56,6 +56,7 @@ test('making a file of 20,000 charges blocks the event loop for a short time onl
 })
 
 test('comparing 20,000 charges blocks the event loop for a short time only', {
+  tags: ['long'],
   timeout: 60_000,
 }, async () => {
   const ours = charges.map(({ orderId, paymentId, reference }) => ({

@@ -111,7 +111,7 @@ test('payments that the index shows late are read, and the cursor does not pass 
   expect(await paymentsOf(till)).toHaveLength(2)
 })
 
-test('a later refund is in the row of its payment', async () => {
+test('a later refund is in the row of its payment', { tags: ['long'] }, async () => {
   const till = await openOwnShop(service, 'returned')
   const orderId = await pay(till, 'A-1')
   await watchAfter(90_000)

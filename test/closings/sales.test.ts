@@ -49,7 +49,9 @@ async function readBoxes(till: Till, query = spanQuery()) {
   return answer.json().boxes
 }
 
-test('a store that agrees with Mercado Pago has no difference, and its sales equal the statistics', async () => {
+test('a store that agrees with Mercado Pago has no difference, and its sales equal the statistics', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'agrees')
   await sell(service, till, 'A-1')
   const orderId = await sell(service, till, 'A-2', { amount: '500,00' })

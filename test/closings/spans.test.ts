@@ -68,7 +68,9 @@ test('two shifts of one day are two closings, both unsigned', async () => {
   expect(second.totals.here).toMatchObject({ count: 1, amount: '20.00' })
 })
 
-test('a first closing does not pass over what was sold before it, and the error names the time to close first', async () => {
+test('a first closing does not pass over what was sold before it, and the error names the time to close first', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'first span')
   untilHour(9)
   await sell(service, till, 'A-1', { amount: '9,00' })
@@ -230,7 +232,7 @@ test('a closing after charges that no closing contains is refused, and the error
   expect([last.number, ...spanOf(last)]).toEqual([3, at(48), at(68)])
 })
 
-test('days without a paid charge become part of the next closing', async () => {
+test('days without a paid charge become part of the next closing', { tags: ['long'] }, async () => {
   const till = await openOwnShop(service, 'quiet days')
   untilHour(20)
   const first = await close(service, till, { business_day: day() })
@@ -345,7 +347,9 @@ test('a count is corrected by the id of its closing, and the last closing is ext
   expect((await count(credit('7,00'))).json()).toMatchObject({ id, state: 'signed' })
 })
 
-test('after a failed read the extended closing also reads what was sold since', async () => {
+test('after a failed read the extended closing also reads what was sold since', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'extended unread')
   untilHour(12)
   await sell(service, till, 'A-1')

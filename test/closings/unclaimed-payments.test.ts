@@ -197,7 +197,9 @@ test('a payment whose refund is rejected stays adopted, and may be refunded agai
   })
 })
 
-test('a refund whose answer was lost is completed without another request', async () => {
+test('a refund whose answer was lost is completed without another request', {
+  tags: ['long'],
+}, async () => {
   const { till, id } = await withOrphan('lost refund')
   await setFaults(service, { ...refunding, kind: 'drop_after', count: 3 })
   expect((await settle(till, id, 'refund')).statusCode).toBe(504)

@@ -47,6 +47,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
 
   test.skipIf(skip)(
     'a failed migration is named and leaves no trace, nor does one applied before it',
+    { tags: ['long'] },
     async () => {
       await writeFile(
         join(folder, '9001_good.sql'),

@@ -107,7 +107,7 @@ test('the reference of reasons is current (npm run flows:schema)', () => {
 })
 
 test('the check names keys without a meaning', () => {
-  const schema = flowJsonSchema()
+  const schema = structuredClone(flowJsonSchema())
   delete schema.properties?.version?.description
   expect(() => referencePage(schema)).toThrow('The flow: version has no description or no example')
 })

@@ -83,7 +83,7 @@ test('the check finds comments and names of the code', () => {
   expect(wrongNames('x.ts', source)).toEqual(['x.ts: isOwed'])
 })
 
-test('comments and names of the code use standard terms', () => {
+test('comments and names of the code use standard terms', { tags: ['long'] }, () => {
   expect(checkCode(root)).toEqual([])
 })
 

@@ -273,7 +273,9 @@ test('T53: a check says nothing of variables and files that exist, to an author 
   expect(asViewer.statusCode).toBe(403)
 })
 
-test('a flow by connections runs: its requests have the credentials and stay below the address', async () => {
+test('a flow by connections runs: its requests have the credentials and stay below the address', {
+  tags: ['long'],
+}, async () => {
   const definition = flow()
   const name = String(definition.name)
   await flows.write(`erp/${name}.json`, [{ id: 'A/1' }, { id: '..' }, { id: '../admin' }])
@@ -314,7 +316,9 @@ async function onDisk(
   return { name, file: `${name}.flow.yaml`, base: hash }
 }
 
-test('of a file with an address of its own, the browser can change what holds neither address nor reference', async () => {
+test('of a file with an address of its own, the browser can change what holds neither address nor reference', {
+  tags: ['long'],
+}, async () => {
   const { name, file: own, base } = await onDisk(withAddress('owned'))
   const changed = withAddress(name, {
     ...{ concurrency: 2, map: '{ "id": id }', filter: 'id != "9"', timeout: '5s' },

@@ -52,7 +52,7 @@ test('a receiver that stores keys and lost an item gets it again after a forced 
   expect(await price(100, '/resync/shop/x?force=true')).toBe(100)
 })
 
-test('all attempts of one change have the same key', async () => {
+test('all attempts of one change have the same key', { tags: ['long'] }, async () => {
   const remembering = target.received.length
   let attempts = 0
   target.answer(() => (++attempts === 2 ? 200 : 503))

@@ -120,7 +120,9 @@ test.each([
   expect(prices().slice(tried)).toEqual([2])
 })
 
-test('a delete under the new key goes to a destination that has the item of the same name', async () => {
+test('a delete under the new key goes to a destination that has the item of the same name', {
+  tags: ['long'],
+}, async () => {
   const name = 'same'
   const define = async (key: string[]) => {
     const flow = patientFlow(name, target.url, {

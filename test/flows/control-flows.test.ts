@@ -153,7 +153,9 @@ test('a restart removes a limit and keeps the pause that it caused', {
   expect(await status(again, name)).toMatchObject({ paused: true, runLimit: null, runCount: 0 })
 })
 
-test('the answer to pause and resume of all flows names the flows', async () => {
+test('the answer to pause and resume of all flows names the flows', {
+  tags: ['long'],
+}, async () => {
   const { flows, name } = await startAlone([])
   expect(await post(flows, '/flows/resume')).toEqual({ status: 'running', flows: [name] })
   expect(await post(flows, '/flows/pause')).toEqual({ status: 'paused', flows: [name] })
@@ -233,7 +235,9 @@ test('a flow without its file is paused, and continues where it was when the fil
   await expect.poll(() => got(name).length).toBe(2)
 })
 
-test('a pause by an operator survives the removal and return of the file', async () => {
+test('a pause by an operator survives the removal and return of the file', {
+  tags: ['long'],
+}, async () => {
   const { flows, name } = await startAlone([])
   await flows.call('POST', `/flow/${name}/pause`, { body: { reason: 'stocktaking' } })
   await post(flows, `/flow/${name}/resume`)
@@ -439,7 +443,9 @@ test('the service stores who did what', async () => {
   expect(activity[1]).toMatchObject({ actor: '127.0.0.1', detail: '0 changes' })
 })
 
-test('every action on a flow is an entry of the audit log, with its author', async () => {
+test('every action on a flow is an entry of the audit log, with its author', {
+  tags: ['long'],
+}, async () => {
   const { flows, name } = await start([])
   const before = (await asAdmin(service, { url: '/admin/activity?limit=1' })).json().logs[0]
   await flows.call('POST', `/flow/${name}/pause`, { body: { reason: 'stocktaking, row 7' } })

@@ -60,7 +60,7 @@ test.each([
   },
 )
 
-test('after any other change polls continue at the cursor', async () => {
+test('after any other change polls continue at the cursor', { tags: ['long'] }, async () => {
   await flows.write('articles.flow.yaml', definition({ extra: { pollInterval: '2h' } }))
   await flows.flows.reload('me')
   await flows.flows.sync('articles', { force: true })

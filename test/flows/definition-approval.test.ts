@@ -163,7 +163,9 @@ test('a changed mapping of one destination holds no other destination', {
   await expect.poll(() => pricesOf(name)).toEqual([100, 130])
 })
 
-test('a flow that has sent nothing is polled with its corrected definition at once, without approval', async () => {
+test('a flow that has sent nothing is polled with its corrected definition at once, without approval', {
+  tags: ['long'],
+}, async () => {
   serial += 1
   const name = `shop-${serial}`
   await flows.write(`${name}.json`, [{ id: '1' }, { id: '2' }, { id: '3' }])

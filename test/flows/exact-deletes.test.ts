@@ -139,7 +139,9 @@ test('rows of a table are deleted by the delivered key, also when the mapping ne
   expect(await names()).toEqual(['-1', 'R-2'])
 })
 
-test('an item that was never sent to a destination is not deleted there', async () => {
+test('an item that was never sent to a destination is not deleted there', {
+  tags: ['long'],
+}, async () => {
   const { show } = await serve('filtered', {
     filter: 'publicar = "S"',
     request: put('/products/{pk}'),

@@ -125,7 +125,7 @@ test('a change of the source beside an added destination and another part of the
   expect(sent()).toEqual({ erp: 1, added: 25, web: 1 })
 })
 
-test('a destination that the flow does not have is 404', async () => {
+test('a destination that the flow does not have is 404', { tags: ['long'] }, async () => {
   await begin('known', 'erp', 'web')
   expect((await flows.call('POST', '/resync/known?destination=nobody')).statusCode).toBe(404)
   expect((await flows.call('POST', '/resync/nobody?destination=web')).statusCode).toBe(404)

@@ -143,7 +143,9 @@ test('deliveries that a destination had not received before its definition chang
   expect(arrived.toSorted()).toEqual(['A', 'B', 'C', 'D'].map((id) => `"id":"${id}"`))
 })
 
-test('a paused flow is compared after its resume, which answers nothing', async () => {
+test('a paused flow is compared after its resume, which answers nothing', {
+  tags: ['long'],
+}, async () => {
   const name = 'shop-held'
   await show(name, { id: 'A' })
   await define(name, { destinations: [shop(one, name)] })
@@ -158,7 +160,7 @@ test('a paused flow is compared after its resume, which answers nothing', async 
   await answer(name, 'keep')
 })
 
-test('a destination with another file has no delivered items', async () => {
+test('a destination with another file has no delivered items', { tags: ['long'] }, async () => {
   const name = 'copy'
   await show(name, { id: 'A' }, { id: 'B' })
   const file = (path: string) => ({
@@ -313,7 +315,9 @@ test.each([
   expect(other.destination).not.toBe(one.destination)
 })
 
-test('after a new API version nothing is asked or made again, and an attempt in doubt keeps its key', async () => {
+test('after a new API version nothing is asked or made again, and an attempt in doubt keeps its key', {
+  tags: ['long'],
+}, async () => {
   const name = 'versions'
   const version = (path: string) => ({
     destinations: [

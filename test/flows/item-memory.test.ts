@@ -167,7 +167,9 @@ test('a cursor does not pass a change back that a sync of the item hides from th
   expect(poll.scans.at(-1)).toBe(poll.scans.at(-2))
 })
 
-test('the keys of items keep their content from read to read, and what a read has not found is known', () => {
+test('the keys of items keep their content from read to read, and what a read has not found is known', {
+  tags: ['long'],
+}, () => {
   const keys = createItemKeys()
   const all = Array.from({ length: 20_000 }, (_, index) => `A-${index}`)
   const hashOf = (key: string) => `h2:${Buffer.from(key.repeat(8)).toString('base64url')}`

@@ -48,7 +48,9 @@ const sync = async () => {
   await flows.delivered()
 }
 
-test('one item: its record, body, request and answer, and what changed since the last delivery', async () => {
+test('one item: its record, body, request and answer, and what changed since the last delivery', {
+  tags: ['long'],
+}, async () => {
   await sync()
   const delivered = (await requests()).json()
   expect(delivered.record).toEqual({ id: 'A-17', price: 12, name: 'Yerba' })

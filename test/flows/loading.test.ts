@@ -84,7 +84,9 @@ const needFlows = [
   ['POST', '/flow/nobody/resume'],
 ] as const
 
-test('while flows load, requests that need them are 503 with Retry-After; afterwards they succeed', async () => {
+test('while flows load, requests that need them are 503 with Retry-After; afterwards they succeed', {
+  tags: ['long'],
+}, async () => {
   for (const [method, url] of needFlows) {
     const answer = await ask(side, method, url)
     expect([answer.statusCode, answer.headers['retry-after'], answer.json()], url).toEqual([

@@ -131,7 +131,9 @@ test('an optional field, or one that no JSON record ever had, does not fail the 
   expect((await sync()).body).toMatchObject({ changes: 20 })
 })
 
-test('a field missing in a few JSON records, or in some records before, does not fail the poll', async () => {
+test('a field missing in a few JSON records, or in some records before, does not fail the poll', {
+  tags: ['long'],
+}, async () => {
   const { write } = await begin({}, rows(20))
   await sync()
   await write(rows(2, () => ({ name: 'x' })))

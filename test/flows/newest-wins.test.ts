@@ -144,7 +144,9 @@ test('a duplicate key does not block the deletes of others', async () => {
   expect(await flow.poll()).toMatchObject({ A: '2', B: 'deleted', C: '1' })
 })
 
-test('the newest of several complete files is the source; the others are archived unread', async () => {
+test('the newest of several complete files is the source; the others are archived unread', {
+  tags: ['long'],
+}, async () => {
   const flow = await serve({ after: 'archive' }, send)
   await flow.drop(
     'z-monday.csv',
@@ -188,7 +190,9 @@ test('the poll waits for a newest file that is not ready, and reads no other in 
   expect(await flow.left()).toEqual([])
 })
 
-test('files that are parts are merged, and for a duplicate key the newer file counts', async () => {
+test('files that are parts are merged, and for a duplicate key the newer file counts', {
+  tags: ['long'],
+}, async () => {
   const flow = await serve({ files: 'all' }, send)
   await flow.drop(
     'north.csv',
@@ -306,7 +310,9 @@ test('files: newest without deletes reads the newest file of changes only', asyn
   expect(await flow.archived()).toEqual(['a', 'b'])
 })
 
-test('for an HTTP source the last record counts; a record that moved to the next page is no problem', async () => {
+test('for an HTTP source the last record counts; a record that moved to the next page is no problem', {
+  tags: ['long'],
+}, async () => {
   const pages = [
     [
       { id: 'A', price: 1 },

@@ -96,6 +96,7 @@ test('a key is its text in NFC without trailing blanks, whatever its origin', ()
 
 test.skipIf(!postgresUrl)(
   'polls, single syncs and deletes have the same key for an item of a CHAR(n) column',
+  { tags: ['long'] },
   async () => {
     await serve('char', {
       source: {

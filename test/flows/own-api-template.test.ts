@@ -18,7 +18,9 @@ afterAll(async () => {
 const lastSent = () =>
   target.received.splice(0).map(({ method, path, body }) => [method, path, body] as const)
 
-test('NULL in a table reaches an own API as null or 0; what is gone is deleted, also when the API no longer has it', async () => {
+test('NULL in a table reaches an own API as null or 0; what is gone is deleted, also when the API no longer has it', {
+  tags: ['long'],
+}, async () => {
   const { text, connections } = flowFromTemplate({ template: 'own-api', name: 'articulos' })
   // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the connections
   const folder = ['${env:ERP_CARPETA}', '${env:DIR}'] as const

@@ -119,7 +119,7 @@ test('stores and boxes are created, changed and extended; a box of another store
     ])
 })
 
-test('a box that arrives before its store waits for it', async () => {
+test('a box that arrives before its store waits for it', { tags: ['long'] }, async () => {
   const boxes = [{ id: 'C9', sucursal: 'S9', nombre: 'Caja 9' }]
   await start('boxes', { type: 'payments.pos', map: posMap, retry: eager }, boxes)
   await flows.call('POST', '/sync/boxes?force=true')
@@ -197,7 +197,9 @@ test('boxes of one store that are delivered concurrently do not affect each othe
   expect((await shop()).find(({ external_id }) => external_id === 'M1')?.pos).toHaveLength(12)
 })
 
-test('every change of a charge reaches the destination, and only those of the client', async () => {
+test('every change of a charge reaches the destination, and only those of the client', {
+  tags: ['long'],
+}, async () => {
   const open = await openShop(service, 'orders-of', '4801')
   const other = await openShop(service, 'others', '4802')
   const file = `\${env:DIR}/orders.ndjson`
@@ -230,7 +232,9 @@ test('every change of a charge reaches the destination, and only those of the cl
   expect(item.json()).toMatchObject({ found: true, changed: false, jobs: 0 })
 })
 
-test('every movement of the reports reaches the destination once, and again after a correction', async () => {
+test('every movement of the reports reaches the destination once, and again after a correction', {
+  tags: ['long'],
+}, async () => {
   const open = await openShop(service, 'settled-of', '4803')
   const { order_id } = (await charge(service, open, { reference: 'L-1' })).json()
   const order = await service.database.db
@@ -267,7 +271,9 @@ test('every movement of the reports reaches the destination once, and again afte
   expect(await copied()).toMatchObject([first, { net: '1180.20', unexplained: '0.10' }])
 })
 
-test('every closing reaches the destination, and again after its signature', async () => {
+test('every closing reaches the destination, and again after its signature', {
+  tags: ['long'],
+}, async () => {
   const open = await openShop(service, 'closed-of', '4804')
   const closingId = '7a0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7'
   await service.database.db

@@ -220,7 +220,9 @@ test('a definition may say itself what a change means', { tags: ['long'] }, asyn
   await isSent(keeps, '1 100', '2 200', '2 2200')
 })
 
-test('a destination added with another change gets all items, and other destinations go on', async () => {
+test('a destination added with another change gets all items, and other destinations go on', {
+  tags: ['long'],
+}, async () => {
   const name = await delivered()
   const two = { name: 'two', type: 'file', path: `${flows.dir}/${name}-two.out`, format: 'ndjson' }
   await define(name, { factor: 10, more: [two] })
@@ -261,7 +263,9 @@ test.each([
   },
 )
 
-test('deletes that are switched on do not delete what vanished before, unless an answer says so', async () => {
+test('deletes that are switched on do not delete what vanished before, unless an answer says so', {
+  tags: ['long'],
+}, async () => {
   const name = await delivered({ deletes: { mode: 'ignore' } })
   await prices(name, { 1: 100 })
   await post(`/sync/${name}`)
@@ -331,7 +335,7 @@ test('a reset while it is asked answers nothing, and is sent after any answer', 
   await isSent(name, '1 100', '2 200', '1 1000', '2 2000')
 })
 
-test('a resync with force answers: everything is sent', async () => {
+test('a resync with force answers: everything is sent', { tags: ['long'] }, async () => {
   const name = await delivered()
   await define(name, { factor: 10 })
   await asked(name, copies({ changed: 2 }))

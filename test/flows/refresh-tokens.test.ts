@@ -175,7 +175,9 @@ async function killedBeforeCommit(one: Awaited<ReturnType<typeof openIssuer>>) {
   expect(await got).toBe('the database is away')
 }
 
-test('T13: a process killed between the answer and its commit loses the access: the next one waits, tries, and reports it', async () => {
+test('T13: a process killed between the answer and its commit loses the access: the next one waits, tries, and reports it', {
+  tags: ['long'],
+}, async () => {
   const one = await openIssuer()
   await killedBeforeCommit(one)
   const next = one.process('next')

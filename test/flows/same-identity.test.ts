@@ -56,7 +56,9 @@ const ofItem = async (pk: string) => {
   )
 }
 
-test('two items with one identity are named by the report of the destination, and of each of them', async () => {
+test('two items with one identity are named by the report of the destination, and of each of them', {
+  tags: ['long'],
+}, async () => {
   await bring('shop', ['1', 'A'], ['2', 'B'], ['3', 'A'], ['4', 'C'])
   await expect.poll(() => reported('by-code')).toEqual({ count: 1, groups: [['1', '3']] })
   await expect.poll(() => reported('by-key')).toEqual({ count: 0, groups: [] })

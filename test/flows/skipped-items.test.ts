@@ -91,7 +91,9 @@ test('a field that only a filter uses counts as a change', async () => {
   expect(destinations[1]).toMatchObject({ name: 'filtered', state: 'delivered', in_sync: true })
 })
 
-test('an item that a destination is no longer to have shows that it is still there, and is counted', async () => {
+test('an item that a destination is no longer to have shows that it is still there, and is counted', {
+  tags: ['long'],
+}, async () => {
   const write = async (web: string) => {
     await flows.write('shop.json', [{ id: 'S', web, price: web === 'yes' ? 9 : 0 }])
     await flows.flows.sync('shop', { force: false })

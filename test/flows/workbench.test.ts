@@ -89,7 +89,9 @@ test('a new flow is saved, runs, and is listed with its file and the templates',
   expect(await read(file)).toMatchObject({ text: definition(name), hash, versions: [] })
 })
 
-test('a check says whether a save sends at once, and a dry run counts how much', async () => {
+test('a check says whether a save sends at once, and a dry run counts how much', {
+  tags: ['long'],
+}, async () => {
   const name = next()
   const rows = Array.from({ length: 25 }, (_, index) => ({ id: String(index) }))
   await flows.write(`${name}.json`, rows)
@@ -231,7 +233,7 @@ test.each([
   expect(await readdir(flows.flowsDir, { recursive: true })).toEqual(before)
 })
 
-test('no version name leads out of the folder of versions', async () => {
+test('no version name leads out of the folder of versions', { tags: ['long'] }, async () => {
   const { name, file, hash } = await saved()
   await put(file, definition(name, { description: 'second' }), hash)
   await writeFile(join(flows.flowsDir, `${file}.x.bak`), 'secret')

@@ -37,7 +37,9 @@ async function grown(
   return (figureOf(await scrape(), name, labels) ?? 0) - before
 }
 
-test('requests are counted by route and status, refusals by their code', async () => {
+test('requests are counted by route and status, refusals by their code', {
+  tags: ['long'],
+}, async () => {
   const requests = 'tillbridge_http_requests_total'
   const route = { method: 'GET', route: '/orders/:orderId' }
   expect(

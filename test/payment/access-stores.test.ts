@@ -264,7 +264,9 @@ test.each(ofForgotten)(
   },
 )
 
-test('a supervisor reads and refunds an order of his store that only the provider has', async () => {
+test('a supervisor reads and refunds an order of his store that only the provider has', {
+  tags: ['long'],
+}, async () => {
   const id = await forgottenSale('CAJA-1', 'FORGOTTEN-OWN')
   const refund = await by(service, supervisor, {
     url: '/orders/refund',

@@ -111,7 +111,7 @@ test.each(['confirmed', 'unknown'] as const)(
   },
 )
 
-test('a shop whose refunds hang delays no refund of another shop', async () => {
+test('a shop whose refunds hang delays no refund of another shop', { tags: ['long'] }, async () => {
   const neighbour = await openOrder('hanging refunds')
   const { till, orderId } = await openOrder('beside hanging refunds')
   await act(service, orderId, payByCard)
@@ -130,7 +130,9 @@ test('a shop whose refunds hang delays no refund of another shop', async () => {
   )
 })
 
-test('a running sweeper continues with a shop while calls of another one hang', async () => {
+test('a running sweeper continues with a shop while calls of another one hang', {
+  tags: ['long'],
+}, async () => {
   const own = await startTestService({ twinOf: service, env: { SWEEP_INTERVAL_MS: '100' } })
   const neighbour = await openOrder('hangs on')
   const { till, orderId } = await openOrder('goes on')

@@ -86,7 +86,9 @@ test('a refund of the rest of a payment with interest refunds what the shop stil
   })
 })
 
-test('a closing compares the amount that the shop receives, without the interest of the card issuer', async () => {
+test('a closing compares the amount that the shop receives, without the interest of the card issuer', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId } = await paid('closing with interest', interest)
   expect(await close(service, till)).toMatchObject({
     state: 'agreed',

@@ -258,7 +258,9 @@ test.skipIf(!postgresUrl)(
   },
 )
 
-test('readers that number at once give each event one position, and each resource its order', async () => {
+test('readers that number at once give each event one position, and each resource its order', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'crowd')
   const { next } = await feed(till)
   const twin = await startTestService({ twinOf: service })

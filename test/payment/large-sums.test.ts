@@ -37,7 +37,9 @@ async function insertLargeOrders(till: Till): Promise<void> {
   )
 }
 
-test('orders and statistics with sums beyond 2^53 cents have the exact sum', async () => {
+test('orders and statistics with sums beyond 2^53 cents have the exact sum', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'large orders')
   await insertLargeOrders(till)
   const listed = await call(service, { url: '/orders?totals=true&limit=1', token: till.key })

@@ -133,7 +133,7 @@ test('a cursor of another client returns own orders only', async () => {
   }
 })
 
-test('the total of a list of many entries is updated', async () => {
+test('the total of a list of many entries is updated', { tags: ['long'] }, async () => {
   const { db } = service.database
   const add = (count: number) =>
     sql`insert into webhook_log (id, client, signature_valid, status, received_at)

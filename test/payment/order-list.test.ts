@@ -59,7 +59,9 @@ async function copies(rows: Record<string, unknown>[]): Promise<void> {
   )
 }
 
-test('orders are counted and summed by standing, whatever standing is listed; each client its own', async () => {
+test('orders are counted and summed by standing, whatever standing is listed; each client its own', {
+  tags: ['long'],
+}, async () => {
   const admin = async (query: string) =>
     (await asAdmin(service, { url: `/admin/orders?totals=true${query}` })).json().totals
   const before = (await admin('')).all.orders

@@ -155,7 +155,9 @@ test('a total refund after a partial one refunds the rest', async () => {
   expect(rest.json()).toMatchObject({ type: 'total', amount: '70.00', status: 'refunded' })
 })
 
-test('the whole amount given explicitly is a partial refund by type and refunds all', async () => {
+test('the whole amount given explicitly is a partial refund by type and refunds all', {
+  tags: ['long'],
+}, async () => {
   const orderId = await paidOrder()
   const whole = await refund(service, till, orderId, '100,00')
   expect(whole.json()).toMatchObject({ type: 'partial', amount: '100.00', status: 'refunded' })
@@ -560,7 +562,9 @@ test('two refunds of one amount are two, and the older one does not prove a lost
   expect((await orderAtProvider(orderId)).refunds).toHaveLength(1)
 })
 
-test('a refund whose client disconnected before the answer is replayed by the equal request', async () => {
+test('a refund whose client disconnected before the answer is replayed by the equal request', {
+  tags: ['long'],
+}, async () => {
   const url = await service.app.listen({ host: '127.0.0.1', port: 0 })
   const orderId = await paidOrder()
   await setFaults(service, { ...refunding, kind: 'latency_after', delay_ms: 100, count: 1 })

@@ -102,7 +102,9 @@ test('an order that ended without the service having read it frees its terminal'
   }
 })
 
-test('orders in action_required neither slow the next charge nor hide the order at the terminal', async () => {
+test('orders in action_required neither slow the next charge nor hide the order at the terminal', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'left open')
   for (let ticket = 1; ticket <= 11; ticket += 1) {
     const { order_id } = (await charge(service, till, { reference: `left ${ticket}` })).json()

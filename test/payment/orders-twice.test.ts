@@ -411,7 +411,9 @@ test('a late payment refuses an equal request until it is refunded', async () =>
   expect((await charge(service, till, { reference: 'G-5' })).statusCode).toBe(201)
 })
 
-test('with DUPLICATE_ORDER_GUARD=off only a key makes requests equal', async () => {
+test('with DUPLICATE_ORDER_GUARD=off only a key makes requests equal', {
+  tags: ['long'],
+}, async () => {
   const open = await startTestService({ env: { DUPLICATE_ORDER_GUARD: 'off' } })
   try {
     const till = await openShop(open, 'unguarded')

@@ -518,7 +518,9 @@ test('an unknown charge can be neither refunded nor simulated', async () => {
   expect([simulated.statusCode, simulated.json().code]).toEqual([409, 'CONFLICT'])
 })
 
-test('after the provider has forgotten the key it is not sent again; a search may still find the order', async () => {
+test('after the provider has forgotten the key it is not sent again; a search may still find the order', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'a day later')
   await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U 12' })).json()

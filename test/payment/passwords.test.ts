@@ -37,7 +37,9 @@ test('T59: checking a password of an unknown name takes as much processor time a
   expect(known).toBeGreaterThan(unknown / 2)
 })
 
-test('a flood of passwords is refused before it uses all threads and memory', async () => {
+test('a flood of passwords is refused before it uses all threads and memory', {
+  tags: ['long'],
+}, async () => {
   const tries = Array.from({ length: 60 }, () => cheap.matches('canary-wrong', null))
   const ended = await Promise.allSettled(tries)
   const refused = ended.filter(({ status }) => status === 'rejected')

@@ -44,7 +44,9 @@ async function paid(name: string): Promise<{ till: Till; orderId: string }> {
 const refundsOf = (till: Till) =>
   ordersAtProvider(service, till).flatMap(({ refunds }) => refunds.map(({ amount }) => amount))
 
-test('refunds under different keys are different refunds, whatever answer was lost', async () => {
+test('refunds under different keys are different refunds, whatever answer was lost', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId } = await paid('two items')
   await setFaults(service, { ...refunding, kind: 'drop_before' })
   expect((await refund(service, till, orderId, '10,00', 'ITEM-1')).statusCode).toBe(504)
@@ -137,7 +139,9 @@ test.each([
   },
 )
 
-test('without webhooks a refund in processing is checked until it ends', async () => {
+test('without webhooks a refund in processing is checked until it ends', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId } = await paid('checked')
   await setFaults(service, {
     ...refunding,
@@ -150,7 +154,9 @@ test('without webhooks a refund in processing is checked until it ends', async (
   expect(await orderRow(service, orderId)).toMatchObject({ status: 'processed', refunded_cents: 0 })
 })
 
-test('a provider answer that is older than a refund does not undo it', async () => {
+test('a provider answer that is older than a refund does not undo it', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId } = await paid('old answer')
   await setFaults(service, { ...reading, kind: 'latency_after', delay_ms: 150, count: 1 })
   const slow = readOrder(duplicate, till, orderId)

@@ -81,7 +81,9 @@ test('a refused refund does not count as done because the panel made an equal on
   })
 })
 
-test('an equal refund proves nothing when the list before the intent could not be read', async () => {
+test('an equal refund proves nothing when the list before the intent could not be read', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId } = await paid('list unread')
   await panelRefund(till, '30.00')
   await setFaults(service, { ...reading, kind: '500' }, lost)

@@ -109,7 +109,9 @@ async function ordersOf(till: Till): Promise<Record<string, unknown>[]> {
   return (await call(service, { url: '/orders', token: till.key })).json().orders
 }
 
-test('the webhook of a charge that a restored backup forgot adopts the order', async () => {
+test('the webhook of a charge that a restored backup forgot adopts the order', {
+  tags: ['long'],
+}, async () => {
   const { till, mpOrderId } = await forgottenSale('restored webhook', {
     reference: 'T-0001-00000042',
   })
@@ -175,7 +177,9 @@ test('a payment that does not name its order is followed by its reference', {
   expect(await ordersOf(till)).toMatchObject([{ mp_order_id: mpOrderId, status: 'processed' }])
 })
 
-test('an order that is asked for by its provider id is adopted before the answer', async () => {
+test('an order that is asked for by its provider id is adopted before the answer', {
+  tags: ['long'],
+}, async () => {
   const { till, forgottenId, mpOrderId } = await forgottenSale('restored read', {
     reference: 'R-1',
   })
@@ -255,7 +259,9 @@ test('without the application in the provider’s answer only a reference of our
   expect(await ordersOf(ours.till)).toMatchObject([{ mp_order_id: ours.mpOrderId }])
 })
 
-test('clients that share an account get the orders of their own boxes', async () => {
+test('clients that share an account get the orders of their own boxes', {
+  tags: ['long'],
+}, async () => {
   const account = newAccount()
   const one = await openShop(service, 'shares one', account)
   const two = await enrol(service, 'shares two', account)
@@ -288,7 +294,9 @@ test('a forgotten order whose box is unknown is not adopted, and the log names i
   })
 })
 
-test('a forgotten order that nobody asks for is canceled when its time has passed', async () => {
+test('a forgotten order that nobody asks for is canceled when its time has passed', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'restored and left')
   const restore = await backUp(service.database)
   await charge(service, till, { reference: 'L-1' })
@@ -306,7 +314,9 @@ test('a forgotten order that nobody asks for is canceled when its time has passe
   expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
 })
 
-test('a forgotten sale that is repeated without a key is answered as already paid', async () => {
+test('a forgotten sale that is repeated without a key is answered as already paid', {
+  tags: ['long'],
+}, async () => {
   const { till, mpOrderId } = await forgottenSale('repeated bare', { reference: 'B-1' })
   await startedWatch()
   const repeated = await charge(service, till, { reference: 'B-1' })
@@ -384,7 +394,9 @@ test.each([
   },
 )
 
-test('a key that comes a day after an equal sale was found is another sale', async () => {
+test('a key that comes a day after an equal sale was found is another sale', {
+  tags: ['long'],
+}, async () => {
   const sale = { reference: 'K-2', headers: keyed('key-1') }
   const { till } = await forgottenSale('keyed late', sale)
   await startedWatch()
@@ -394,7 +406,9 @@ test('a key that comes a day after an equal sale was found is another sale', asy
   expect(ordersAtProvider(service, till)).toHaveLength(2)
 })
 
-test('a forgotten order that ended without a payment is not the answer to a new sale', async () => {
+test('a forgotten order that ended without a payment is not the answer to a new sale', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'repeated canceled')
   const restore = await backUp(service.database)
   const sale = { reference: 'E-1', headers: keyed('key-1') }
@@ -411,7 +425,9 @@ test('a forgotten order that ended without a payment is not the answer to a new 
   )
 })
 
-test('a forgotten order that was canceled answers its own key, and no other order is made', async () => {
+test('a forgotten order that was canceled answers its own key, and no other order is made', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'canceled under its key')
   const restore = await backUp(service.database)
   const sale = { reference: 'E-2', headers: keyed('key-1') }
@@ -446,7 +462,9 @@ test('a sale that is repeated before it was found is the same order at the provi
   }
 })
 
-test('a found sale without a key has the id that the first answer gave', async () => {
+test('a found sale without a key has the id that the first answer gave', {
+  tags: ['long'],
+}, async () => {
   const { till, forgottenId } = await forgottenSale('same id', { reference: 'I-1' })
   await startedWatch()
   expect((await readOrder(service, till, forgottenId)).json()).toMatchObject({
@@ -529,7 +547,9 @@ test('without the duplicate guard a forgotten sale does not answer a new equal o
   ])
 })
 
-test('a webhook of a forgotten order that comes when the connection is lost waits for the next one', async () => {
+test('a webhook of a forgotten order that comes when the connection is lost waits for the next one', {
+  tags: ['long'],
+}, async () => {
   const { till, mpOrderId } = await forgottenSale('restored, then lost', { reference: 'L-1' })
   await sandboxCall(service, 'POST', `/_sandbox/users/${till.mpUserId}/revoke`)
   await deliverWebhook(till, mpOrderId)

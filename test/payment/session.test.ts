@@ -186,7 +186,9 @@ test('T55: the sessions of the administrator end with a changed ADMIN_TOKEN, oth
   await changed.stop()
 })
 
-test('signing out ends the session in every process, and other sessions go on', async () => {
+test('signing out ends the session in every process, and other sessions go on', {
+  tags: ['long'],
+}, async () => {
   for (const token of [till.key, adminToken]) {
     const [left, kept] = [await signIn(token), await signIn(token)]
     const out = await call(service, {

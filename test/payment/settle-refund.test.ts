@@ -201,7 +201,9 @@ test('a person settles a refund as made by naming a candidate, and the next refu
   expect(await doubtsOf(till)).toMatchObject({ overview: 0, list: 0 })
 })
 
-test('a person settles a refund as not made: the refund of the panel stays, and it may be made again', async () => {
+test('a person settles a refund as not made: the refund of the panel stays, and it may be made again', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId } = await unclear('not made')
   const settled = await settle(till, orderId, { as: 'not_refunded' })
   expect(settled.json(), settled.body).toMatchObject({
@@ -248,7 +250,9 @@ test('a refund that appears after it was settled as not made is flagged until it
   ])
 })
 
-test('a refund that the provider shows while a person settles it as not made is flagged', async () => {
+test('a refund that the provider shows while a person settles it as not made is flagged', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId } = await unclear('meanwhile')
   const { orders } = service.deps.provider
   const { get } = orders

@@ -65,7 +65,9 @@ test('an order that waits is checked every 2 seconds at first, then every 5, the
   expect(await readsOfSweep(till, 1_100)).toBe(1)
 })
 
-test('a payment without a webhook, and an expiry, are found; then the order is not checked any more', async () => {
+test('a payment without a webhook, and an expiry, are found; then the order is not checked any more', {
+  tags: ['long'],
+}, async () => {
   const paid = await openOrder('no webhook')
   const expired = await openOrder('expires')
   await act(service, paid.orderId, payByCard)
@@ -201,7 +203,9 @@ test('two processes share the work: each order is read by one of them', async ()
   }
 })
 
-test('a started sweeper runs until it is stopped, and continues after a failed round', async () => {
+test('a started sweeper runs until it is stopped, and continues after a failed round', {
+  tags: ['long'],
+}, async () => {
   const own = await startTestService({ env: { SWEEP_INTERVAL_MS: '100' } })
   try {
     const till = await openOwnShop(own, 'running')

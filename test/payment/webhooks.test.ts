@@ -290,7 +290,9 @@ test('a webhook with an oversized body is processed, and the body is not stored'
   expect(await logsOf(mpOrderId)).toMatchObject([{ status: 'processed', payload: null }])
 })
 
-test('T21: the body decides nothing: not the state, not the order, not what is a duplicate', async () => {
+test('T21: the body decides nothing: not the state, not the order, not what is a duplicate', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId, mpOrderId } = await openOrder('liar')
   const other = await openOrder('victim')
   const forgedBody = {
@@ -492,7 +494,9 @@ test('a payment that a webhook finds after a cancel is shown as paid_after_close
   })
 })
 
-test('a payment made while the shop was disconnected is found after it is connected again, a day later', async () => {
+test('a payment made while the shop was disconnected is found after it is connected again, a day later', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId, mpOrderId } = await openOrder('unplugged and paid')
   await cancel(service, till, orderId)
   await act(service, orderId, { ...payByCard, force: true })

@@ -166,7 +166,9 @@ it('refuses a second sandbox on the same folder', async () => {
   await expect(start()).rejects.toThrow('another sandbox is running')
 })
 
-it('runs as its own process, prints the settings of a service, and ends cleanly', async () => {
+it('runs as its own process, prints the settings of a service, and ends cleanly', {
+  tags: ['long'],
+}, async () => {
   const child = spawn(process.execPath, ['src/commands/run-sandbox.ts'], {
     env: {
       ...process.env,

@@ -111,7 +111,9 @@ test('a report is fetched with the shop’s own configuration, which is not chan
   })
 })
 
-test('a report that the shop has already is used again, and adds nothing when it was read before', async () => {
+test('a report that the shop has already is used again, and adds nothing when it was read before', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'reused')
   const { day } = await sellYesterday(till)
   await configure(till, {})

@@ -119,7 +119,9 @@ test('settlement reports of the sandbox in every format are counted once, to the
   }
 })
 
-test('reports that are extended to the end of their days overlap, and each movement is stored once', async () => {
+test('reports that are extended to the end of their days overlap, and each movement is stored once', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'extended')
   const beganMs = service.clock.now().getTime()
   for (let day = 0; day < 4; day += 1) {

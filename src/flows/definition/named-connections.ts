@@ -7,6 +7,7 @@ import type { FlowProblemView } from '../api/control-types.ts'
 import { hasDots } from '../net/path-segments.ts'
 import { checkDatabase, databaseUrl, headers, httpUrl, sourceDriver } from './addresses.ts'
 import { alertChannel } from './alert-schema.ts'
+import { contextSchema } from './context-schema.ts'
 import { firstFindings, type PathFinding } from './findings.ts'
 import { type FlowContext, isOwnPlace } from './flow-context.ts'
 import { signing } from './http-destination-schema.ts'
@@ -108,14 +109,17 @@ function connectionSchema(context: FlowContext) {
   ])
 }
 
-const connectionsSchema = (context: FlowContext) =>
+const oneConnection = contextSchema(connectionSchema)
+
+const allConnections = contextSchema((context) =>
   z.strictObject({
     version: z.literal(1),
     connections: z.record(
       z.string().regex(connectionName, findingMessage({ code: 'MUST_BE_FLOW_NAME' })),
       connectionSchema(context),
     ),
-  })
+  }),
+)
 
 type Parsed = z.output<ReturnType<typeof connectionSchema>>
 
@@ -145,7 +149,7 @@ export function loadConnections(context: FlowContext): Connections {
     return refused([{ key: '', line: 1, column: 1, why: { code: 'FILE_NO_GROUP' } }])
 
   const written = isRecord(yaml.value.connections) ? yaml.value.connections : {}
-  const parsed = connectionsSchema(context).safeParse(yaml.value)
+  const parsed = allConnections.within(context).safeParse(yaml.value)
   const findings: PathFinding[] = parsed.success
     ? Object.entries(parsed.data.connections).flatMap(([name, one]) =>
         one.type === 'http' ? grantFindings(one.auth, ['connections', name]) : [],
@@ -154,9 +158,10 @@ export function loadConnections(context: FlowContext): Connections {
   const unusable = new Set(
     findings.map(({ path: [, name] }) => String(name ?? '')).filter((name) => name in written),
   )
+  const schema = oneConnection.within(context)
   const byName = new Map<string, Connection>()
   for (const [name, given] of Object.entries(written)) {
-    const one = unusable.has(name) ? undefined : connectionSchema(context).safeParse(given).data
+    const one = unusable.has(name) ? undefined : schema.safeParse(given).data
     if (one && isRecord(given)) byName.set(name, connectionOf(name, given, one))
   }
   const problems = firstFindings(findings.map((finding) => placeFinding(finding, yaml))).map(

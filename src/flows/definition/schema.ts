@@ -2,6 +2,7 @@ import { Cron } from 'croner'
 import { z } from 'zod'
 import type { Reason } from '../../texts/reason.ts'
 import { alertsSchema } from './alert-schema.ts'
+import { contextSchema } from './context-schema.ts'
 import { destinationSchema } from './destination-schema.ts'
 import type { FlowContext } from './flow-context.ts'
 import { emptyReach } from './reach.ts'
@@ -154,29 +155,6 @@ const queue = () =>
     }))
     .prefault({})
 
-/** The context of the parse that runs, for which Zod has no parameter. A parse is synchronous. */
-let running: FlowContext | undefined
-
-function required(): FlowContext {
-  if (!running) throw new Error('the schema of flows parses inside flowSchema only')
-  return running
-}
-
-const contextOfParse: FlowContext = {
-  get env() {
-    return required().env
-  },
-  get readFile() {
-    return required().readFile
-  },
-  get mail() {
-    return required().mail
-  },
-  get own() {
-    return required().own
-  },
-}
-
 /** When a flow is polled. */
 const times = () => ({
   pollInterval: duration('1s', '24h').meta({
@@ -264,37 +242,20 @@ function build(context: FlowContext) {
     }))
 }
 
-type FlowSchema = ReturnType<typeof build>
-let built: FlowSchema | undefined
+/** The schema of a flow file, without the references of a context. */
+const flowSchemaOf = contextSchema(build)
 
-/** Built once: that takes 20 ms, and the first parse compiles it. */
-export function zodFlowSchema(): FlowSchema {
-  built ??= build(contextOfParse)
-  return built
-}
+/** For what needs no parse, such as its JSON Schema. */
+export const zodFlowSchema = flowSchemaOf.schema
 
 /**
  * The schema of a flow file. Unknown keys are errors. In the result, durations are milliseconds with names that end in `Ms`,
  * and texts that may contain a secret are `Secret`. `ruleFindings` checks the rules that involve several keys.
  */
-export function flowSchema(context: FlowContext): Pick<FlowSchema, 'parse' | 'safeParse'> {
-  const within = <T>(parse: () => T): T => {
-    const outer = running
-    running = context
-    try {
-      return parse()
-    } finally {
-      running = outer
-    }
-  }
-  return {
-    parse: (...args) => within(() => zodFlowSchema().parse(...args)),
-    safeParse: (...args) => within(() => zodFlowSchema().safeParse(...args)),
-  }
-}
+export const flowSchema = flowSchemaOf.within
 
 /** A validated flow, as the engine uses it. */
-export type Flow = z.output<FlowSchema>
+export type Flow = z.output<ReturnType<typeof build>>
 
 const time = (pattern: RegExp) =>
   z.string().regex(pattern, findingMessage({ code: 'MUST_BE_TIME_OF_DAY' }))

@@ -335,7 +335,6 @@ const itemRequestRoute: FastifyPluginAsyncZod<ControlDeps> = async (app, { workb
 
 /** The JSON Schema of flow files. */
 const schemaRoute: FastifyPluginAsyncZod<ControlDeps> = async (app) => {
-  const flowSchema = flowJsonSchema()
   app.get(
     '/flow-schema',
     {
@@ -348,7 +347,7 @@ const schemaRoute: FastifyPluginAsyncZod<ControlDeps> = async (app) => {
         response: { 200: FlowSchemaResponse },
       },
     },
-    async () => flowSchema,
+    async () => flowJsonSchema(),
   )
 }
 
