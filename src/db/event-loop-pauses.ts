@@ -1,3 +1,6 @@
+/** Turns last by the real clock, also while a test sets the time. */
+const nowMs = performance.now.bind(performance)
+
 /**
  * Makes the function that long work awaits at each step. After a long turn of the event loop it lets timers and
  * sockets run; otherwise it returns undefined, to continue at once. All users of one function share the turn and
@@ -13,13 +16,13 @@ export function createTurns(longestMs: number): () => Promise<void> | undefined 
     isCalled = true
     setImmediate(() => {
       isCalled = false
-      began = performance.now()
+      began = nowMs()
       waiting.shift()?.()
       if (waiting.length > 0) callNext()
     })
   }
   return () => {
-    if (waiting.length === 0 && performance.now() - began < longestMs) return undefined
+    if (waiting.length === 0 && nowMs() - began < longestMs) return undefined
     return new Promise((resolve) => {
       waiting.push(resolve)
       callNext()

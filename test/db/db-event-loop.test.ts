@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
+import { createTurns } from '../../src/db/event-loop-pauses.ts'
 import { openEmbedded } from '../support/database.ts'
 
 const database = await openEmbedded()
@@ -45,4 +46,15 @@ test('timers run while transactions are awaited one after the other', async () =
     for (const _ of steps()) await database.transaction(async () => {})
   })
   expect(turns).toBeGreaterThan(ENOUGH_TURNS)
+})
+
+test('turns end by the real clock, whatever time another test has set before', async () => {
+  const turn = createTurns(1)
+  vi.useFakeTimers({ toFake: ['performance'] })
+  vi.advanceTimersByTime(3_600_000)
+  await turn()
+  vi.useRealTimers()
+  const until = performance.now() + 3
+  while (performance.now() < until);
+  expect(turn()).toBeDefined()
 })
