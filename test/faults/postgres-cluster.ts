@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from 'node:child_process'
+import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { chown, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -23,13 +23,20 @@ const usualFolders = [18, 17, 16, 15].flatMap((version) => [
   `/usr/pgsql-${version}/bin`,
 ])
 
+const env = { PATH: [process.env.PATH, ...usualFolders].join(delimiter), LC_ALL: 'C' }
+
+/** Whether this machine can make one. */
+export function hasServerPrograms(): boolean {
+  const canSwitch = process.getuid?.() !== 0 || spawnSync('id', ['postgres']).status === 0
+  return canSwitch && spawnSync('initdb', ['--version'], { env }).status === 0
+}
+
 /**
  * Makes and starts a server in a temporary folder, with these parameters (`name=value`). Root may not run one, so root runs it as the account `postgres`.
  * Rejects with the reason when there is no initdb or no such account.
  */
 export async function openCluster(...parameters: string[]): Promise<Cluster> {
   const account = serverAccount()
-  const env = { PATH: [process.env.PATH, ...usualFolders].join(delimiter), LC_ALL: 'C' }
   const folder = await mkdtemp(join(tmpdir(), 'tillbridge-postgres-'))
   if (account) await chown(folder, account.uid, account.gid)
   const as = { env, cwd: folder, ...account }

@@ -17,7 +17,7 @@ import { unreadableStatus } from '../../src/domain/provider-payment.ts'
 import { type LeaseToken, releaseLease, takeLease } from '../../src/repositories/leases.ts'
 import { lastRemoval, rememberBackup, rememberRemoval } from '../../src/repositories/settings.ts'
 import { typeCharge } from '../closings/shop-day.ts'
-import { openCluster } from '../faults/postgres-cluster.ts'
+import { hasServerPrograms, openCluster } from '../faults/postgres-cluster.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { makeEndpoint, writeEvent } from '../support/endpoints.ts'
 import {
@@ -72,10 +72,11 @@ const has = (program: string, word: string) =>
   )
 const hasPromtool = await has('promtool', '--version')
 const hasOpenssl = await has('openssl', 'version')
-const cluster = await openCluster('max_connections=20').catch(() => undefined)
 /** What the machine lacks for the faults of these rules. */
 const lacks: Record<string, string> = {
-  ...(!cluster && { TillbridgeServerConnections: 'the programs of a PostgreSQL server' }),
+  ...(!hasServerPrograms() && {
+    TillbridgeServerConnections: 'the programs of a PostgreSQL server',
+  }),
   ...(!hasOpenssl && { TillbridgeCertificateEnds: 'openssl' }),
 }
 beforeAll(async () => {
@@ -102,7 +103,6 @@ afterAll(async () => {
   await flows.stop()
   await target.close()
   await service.stop()
-  await cluster?.remove()
   await rm(folder, { recursive: true })
 })
 
@@ -294,18 +294,20 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
     return { before, after, seconds: 60, at: service.clock.now() }
   },
   async TillbridgeServerConnections() {
-    const database = await openDatabase({ databaseUrl: cluster?.url ?? '' })
+    const cluster = await openCluster('max_connections=20')
+    const database = await openDatabase({ databaseUrl: cluster.url })
     await migrate(database)
     const alone = await startTestService({ database })
     const others: { close(): Promise<void> }[] = []
     const scrapes = await watch(async () => {
       while (others.length < 15) {
-        others.push(await openDatabase({ databaseUrl: cluster?.url ?? '' }))
+        others.push(await openDatabase({ databaseUrl: cluster.url }))
       }
     }, alone)
     await Promise.all(others.map((other) => other.close()))
     await alone.stop()
     await database.close()
+    await cluster.remove()
     return scrapes
   },
   async TillbridgeDatabaseLarge() {

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
 import { openDatabase } from '../../src/db/open-database.ts'
 import { readPaymentFigures } from '../../src/repositories/metrics/metric-figures.ts'
-import { openCluster } from '../faults/postgres-cluster.ts'
+import { type Cluster, hasServerPrograms, openCluster } from '../faults/postgres-cluster.ts'
 import { whileSelling } from '../faults/while-selling.ts'
 import { nameInRun, needsPostgres, openPostgresClone, postgresUrl } from '../support/database.ts'
 import { blocksOf } from '../support/document-blocks.ts'
@@ -135,16 +135,22 @@ test.skipIf(!postgresUrl)(
   },
 )
 
-/** A cluster may be what this machine cannot make. */
-const cluster = await openCluster('max_connections=30').catch(() => undefined)
+const canMakeServer = hasServerPrograms()
+let cluster: Cluster | undefined
 afterAll(() => cluster?.remove())
+
+/** A server that the tests below share, from the first one on: `npm test` loads this file and plays none of them. */
+async function ownServer(): Promise<Cluster> {
+  cluster ??= await openCluster('max_connections=30')
+  return cluster
+}
 const needsCluster = 'needs the programs of a PostgreSQL server'
 
-test.skipIf(!cluster)(
+test.skipIf(!canMakeServer)(
   `other clients take every connection of the server while tills charge, and release them (${needsCluster})`,
   long,
   async () => {
-    const superuser = cluster?.url ?? ''
+    const { url: superuser } = await ownServer()
     // A retry finds what the try before it made.
     await onServer(superuser, async (client) => {
       await client.query('drop database if exists shop with (force)')
@@ -193,21 +199,22 @@ test.skipIf(!cluster)(
   },
 )
 
-test.skipIf(!cluster)(
+test.skipIf(!canMakeServer)(
   `the server of the database is stopped and started while tills charge, once as a crash (${needsCluster})`,
   long,
   async () => {
-    await onServer(cluster?.url ?? '', async (client) => {
+    const own = await ownServer()
+    await onServer(own.url, async (client) => {
       await client.query('drop database if exists stopped with (force)')
       await client.query('create database stopped')
     })
-    const databaseUrl = urlOf(cluster?.url ?? '', 'stopped')
+    const databaseUrl = urlOf(own.url, 'stopped')
     const migrating = await openDatabase({ databaseUrl })
     await migrate(migrating)
     await migrating.close()
     await whileSelling({ databaseUrl }, async ({ first, sellMore }) => {
       for (const mode of ['fast', 'immediate'] as const) {
-        await cluster?.restart(mode)
+        await own.restart(mode)
         await sellMore(salesPerPart)
       }
       expect(first.child.exitCode).toBe(null)
