@@ -12,7 +12,7 @@ import { openStartupLog } from './startup-log.ts'
 const help = `usage: npm run start
 
 Starts the service and runs it until a signal stops it. Its settings are environment variables, which .env may hold: see .env.example.
-SIGTERM and SIGINT end it within 20 s, a second one at once: new requests get 503, running ones are finished. A charge that waits for Mercado Pago gets 504 after 7 s; the next process finds its result. SIGHUP reads the flow files again.
+SIGTERM and SIGINT end it within 20 s, a second one at once: new requests get 503, running ones are finished. A charge that waits for Mercado Pago gets 504 after 7 s; the next process finds its result. SIGHUP reads the flow files again. Signals are for the node process: npm passes only Ctrl+C on, so a supervisor starts node itself, as ops/systemd does.
 
 exit codes:
   0  it was stopped
