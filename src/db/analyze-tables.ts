@@ -25,8 +25,12 @@ export async function analyzeTables(
   await database.maintenance(async (db) => {
     for (const { name } of rows) {
       if (signal?.aborted) return
-      // Quoted by the database itself. A table that another process analyzes now is skipped.
-      await sql.raw(`analyze (skip_locked) ${name}`).execute(db)
+      await db.transaction().execute(async (trx) => {
+        // A tenth of the usual sample finds the same plans. During an import the whole one takes a tenth of its processor time.
+        await sql`set local default_statistics_target = 10`.execute(trx)
+        // Quoted by the database itself. A table that another process analyzes now is skipped.
+        await sql.raw(`analyze (skip_locked) ${name}`).execute(trx)
+      })
     }
   })
 }

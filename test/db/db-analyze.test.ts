@@ -56,6 +56,15 @@ describe.skipIf(!postgresUrl)(`tables of PostgreSQL (${needsPostgres})`, () => {
     expect(await counted('erp.items')).toBe(-1)
   })
 
+  test('a tenth of the usual sample is read, since it delays an import', async () => {
+    await addItems('e', 5_000)
+    await analyzeTables(database, 'all')
+    const { rows } = await sql<{ bounds: number }>`
+      select array_length(histogram_bounds::text::text[], 1) as bounds from pg_stats
+      where tablename = 'flow_items' and attname = 'pk'`.execute(database.db)
+    expect(rows).toEqual([{ bounds: 11 }])
+  })
+
   test('one that belongs to another role is left alone', async () => {
     await addItems('d', 300)
     const maintenance = vi.fn()
