@@ -1,12 +1,31 @@
 /** JSON with sorted keys, so that equal values give equal text in any key order. */
 export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`
+  return isCanonical(value) ? (JSON.stringify(value) ?? 'null') : canonicalText(value)
+}
+
+/** Whether JSON.stringify, which is faster, writes its fields in the order of their names. */
+function isCanonical(value: unknown): boolean {
+  if (typeof value === 'function' || typeof value === 'symbol') return false
+  if (typeof value !== 'object' || value === null) return true
+  if (Array.isArray(value)) return value.every(isCanonical)
+  const prototype = Object.getPrototypeOf(value)
+  if ((prototype !== Object.prototype && prototype !== null) || 'toJSON' in value) return false
+  let before = ''
+  for (const name of Object.keys(value)) {
+    if (name < before || !isCanonical((value as Record<string, unknown>)[name])) return false
+    before = name
+  }
+  return true
+}
+
+function canonicalText(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map((item) => canonicalText(item ?? null)).join(',')}]`
   if (value !== null && typeof value === 'object') {
     let fields = ''
     for (const name of Object.keys(value).sort()) {
       const field = (value as Record<string, unknown>)[name]
       if (field === undefined) continue
-      fields += `${fields === '' ? '' : ','}${JSON.stringify(name)}:${canonicalJson(field)}`
+      fields += `${fields === '' ? '' : ','}${JSON.stringify(name)}:${canonicalText(field)}`
     }
     return `{${fields}}`
   }

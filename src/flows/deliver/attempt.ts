@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash as hashOf } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Log } from '../../domain/log.ts'
 import type { SendPermit } from '../../outbound/outbound.ts'
@@ -306,55 +306,63 @@ export function jobOf(
 }
 
 /** The answers of the destination, within the timeout and the allowed overrun. */
-async function ask(
+function ask(
   deps: AttemptDeps,
   { flow, destination, definition }: OpenDestination,
   jobs: readonly DeliveryJob[],
   signal: AbortSignal,
 ): Promise<Answers> {
-  const [job, ...others] = jobs
-  const about = { flow, destination: definition.name, pk: job?.pk, items: jobs.length }
+  const about = () => {
+    return { flow, destination: definition.name, pk: jobs[0]?.pk, items: jobs.length }
+  }
   const own = new AbortController()
-  const overdue = Promise.withResolvers<Answers>()
+  // Not a race of promises: it costs as much as the rest of this function.
+  const { promise, resolve } = Promise.withResolvers<Answers>()
   let overrunTimer: NodeJS.Timeout | undefined
   const giveUp = (reason: unknown) => {
     if (overrunTimer) return
     own.abort(reason)
     overrunTimer = setTimeout(() => {
       deps.log.error(
-        about,
+        about(),
         'delivery attempt did not end after its timeout; the worker continues without it',
       )
-      overdue.resolve('overdue')
+      end('overdue')
     }, deps.overrunMs ?? longestOverrunMs)
   }
   const abandon = () => giveUp(signal.reason)
-  signal.addEventListener('abort', abandon, { once: true })
-  if (signal.aborted) abandon()
   const timer = setTimeout(
     () => giveUp(new DOMException('the attempt took too long', 'TimeoutError')),
     definition.timeoutMs,
   )
-  const deliver = async (): Promise<Answers> => {
-    try {
-      if (!job || (others.length > 0 && !destination.batches)) throw new Error('no batch')
-      return others.length > 0 && destination.batches
-        ? await destination.batches.deliver(jobs, own.signal)
-        : [await destination.deliver(job, own.signal)]
-    } catch (error) {
-      // After an abort, the destination may end by throwing.
-      if (own.signal.aborted) return 'overdue'
-      deps.log.error({ ...about, err: error }, 'unexpected error of a destination')
-      return 'thrown'
-    }
-  }
-  try {
-    return await Promise.race([deliver(), overdue.promise])
-  } finally {
+  const end = (answers: Answers) => {
     clearTimeout(timer)
     clearTimeout(overrunTimer)
     signal.removeEventListener('abort', abandon)
+    resolve(answers)
   }
+  signal.addEventListener('abort', abandon, { once: true })
+  if (signal.aborted) abandon()
+  answersOf(destination, jobs, own.signal).then(end, (error: unknown) => {
+    // After an abort, the destination may end by throwing.
+    if (own.signal.aborted) return end('overdue')
+    deps.log.error({ ...about(), err: error }, 'unexpected error of a destination')
+    end('thrown')
+  })
+  return promise
+}
+
+async function answersOf(
+  destination: Destination,
+  jobs: readonly DeliveryJob[],
+  signal: AbortSignal,
+): Promise<Answers> {
+  const { batches } = destination
+  const [job] = jobs
+  if (!job || (jobs.length > 1 && !batches)) throw new Error('no batch')
+  return jobs.length > 1 && batches
+    ? await batches.deliver(jobs, signal)
+    : [await destination.deliver(job, signal)]
 }
 
 /** How many items may share one request with an item. */
@@ -413,5 +421,5 @@ export function jobKey(delivery: {
 }): string {
   const { flow, destination, identity, pk, change, kind, hash } = delivery
   const text = JSON.stringify([flow, destination, identity, pk, change, kind, hash])
-  return createHash('sha256').update(text).digest('hex')
+  return hashOf('sha256', text, 'hex')
 }

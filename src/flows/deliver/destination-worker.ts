@@ -229,9 +229,9 @@ function workOf(
         if (!(await fence.holds(trx))) throw new LeaseLostError()
       }),
     attempt: async (queued, signal, permit) => {
-      const refused = deletesFollow
-        ? await refuseClaimed(db, target, queued, deps.openFlows())
-        : new Map<string, DeliveryOutcome>()
+      const mayBeClaimed = deletesFollow && queued.some(({ row }) => row.kind === 'delete')
+      if (!mayBeClaimed) return await attemptDelivery(deps, open, queued, signal, permit)
+      const refused = await refuseClaimed(db, target, queued, deps.openFlows())
       const others = queued.filter(({ pk }) => !refused.has(pk))
       const made = await attemptDelivery(deps, open, others, signal, permit)
       const outcomes = new Map(others.map(({ pk }, index) => [pk, made[index]]))
@@ -265,7 +265,6 @@ async function refuseClaimed(
   flows: OpenFlows,
 ): Promise<Map<string, DeliveryOutcome>> {
   const deletes = queued.filter(({ row }) => row.kind === 'delete')
-  if (deletes.length === 0) return new Map()
   const pks = deletes.map(({ pk }) => pk)
   const claimants = await findClaimants(db, target, pks, flows)
   return new Map(

@@ -95,7 +95,7 @@ export function createGate(
   let silenceCause: Reason | null = null
   let blockedUntil = 0
   let blockedCause: Reason | null = null
-  let recentReports: boolean[] = []
+  const recentReports: boolean[] = []
   let reported = ''
   let notifyChange = () => {}
 
@@ -122,10 +122,12 @@ export function createGate(
   }
 
   const reportChange = () => {
-    const state = stateNow()
     // Each pause has another end.
-    const ends = [silentUntil, blockedUntil, breaker.openUntil()]
-    const mark = JSON.stringify([state, causeOf(state), ends])
+    const ends = [silentUntil, blockedUntil, breaker.openUntil() ?? 0]
+    const state = stateNow()
+    const mark = ends.some((until) => until !== 0)
+      ? JSON.stringify([state, causeOf(state), ends])
+      : state
     if (mark === reported) return
     reported = mark
     notifyChange()
@@ -144,7 +146,8 @@ export function createGate(
     { cause, retryAfterMs = 0, isForAll = false }: AttemptNote,
   ): boolean => {
     const isThrottled = report === 'throttled' || (report !== 'answered' && retryAfterMs > 0)
-    recentReports = [...recentReports, isThrottled].slice(-lastAnswers)
+    recentReports.push(isThrottled)
+    if (recentReports.length > lastAnswers) recentReports.shift()
     const throttled = recentReports.filter(Boolean).length
     const throttlesMost =
       throttled >= throttledAtLeast && throttled >= recentReports.length * throttledShare

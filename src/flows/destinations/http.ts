@@ -166,6 +166,8 @@ export class HttpDestination implements Destination {
   readonly #lookups: Lookups | undefined
   readonly #batch: ReturnType<typeof compiledBatch>
   readonly #expected: ExpectedBody
+  /** The request is made before anything else is done, so making it shows what refusalOf would. */
+  readonly #isMadeAtOnce: boolean
 
   constructor(settings: HttpSettings) {
     const { batch, find, remember } = settings
@@ -187,6 +189,7 @@ export class HttpDestination implements Destination {
     this.#lookups = find && compileLookups(find, { compile, remember, hide, judge })
     this.#batch = compiledBatch(settings, judge, hide)
     this.#expected = readsJson(settings) ? 'object' : 'any'
+    this.#isMadeAtOnce = !find && templates.every((one) => one?.body === undefined)
     if (!batch) return
     this.batches = {
       most: (kind) => (kind === 'upsert' ? batch.size : 1),
@@ -221,7 +224,7 @@ export class HttpDestination implements Destination {
   async close(): Promise<void> {}
 
   #deliverAlone(job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> {
-    const problem = this.refusalOf(job)
+    const problem = this.#isMadeAtOnce ? emptyProblem(job) : this.refusalOf(job)
     if (problem !== undefined) return Promise.resolve(refused(problem))
     const sendRequest: SendRequest = (request) => this.#sender.send(request, job, signal)
     return this.#orFailure(signal, () =>
