@@ -293,15 +293,22 @@ async function* missingItems(
   { seen, read }: Pick<CompleteRead, 'seen' | 'read'>,
 ): AsyncGenerator<string[]> {
   if (seen.isWhole && seen.countUnseen() === 0) return
+  const unseen: string[] = []
   let after: string | undefined
   let isWhole = true
-  for (;;) {
+  let isLast = false
+  while (!isLast) {
     const pks = await listPksAfter(db, flow, after, pageSize)
-    const unseen = pks.filter((pk) => !seen.has(pk))
-    if (unseen.length > 0) yield await listReadBefore(db, flow, unseen, read)
-    isWhole &&= pks.every((pk) => seen.isRemembered(pk))
+    // Both at once for each key, since the set looks up the same key again for nothing.
+    for (const pk of pks) {
+      if (!seen.has(pk)) unseen.push(pk)
+      isWhole &&= seen.isRemembered(pk)
+    }
     after = pks.at(-1)
-    if (pks.length < pageSize) break
+    isLast = pks.length < pageSize
+    while (unseen.length >= pageSize || (isLast && unseen.length > 0)) {
+      yield await listReadBefore(db, flow, unseen.splice(0, pageSize), read)
+    }
   }
   seen.isWhole = isWhole
 }
