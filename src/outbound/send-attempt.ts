@@ -104,7 +104,8 @@ class Exchange {
       this.#reader = reader
       this.#dispatcher.dispatch(this.#options(), reader)
       const packed = await reader.answer
-      const body = await unpack(packed, this.headers['content-encoding'], maxBytes)
+      const encoding = this.headers['content-encoding']
+      const body = encoding === undefined ? packed : await unpack(packed, encoding, maxBytes)
       this.#throwIfEnded()
       const answer = { status: this.status as number, headers: this.headers }
       const target = redirectTo?.(answer, this.url)
@@ -235,7 +236,7 @@ const unpackers = new Map([
  */
 async function unpack(
   body: Buffer,
-  encoding: string | string[] | undefined,
+  encoding: string | string[],
   maxBytes: number,
 ): Promise<Buffer> {
   const unpacker = unpackers.get(String(encoding).trim().toLowerCase())

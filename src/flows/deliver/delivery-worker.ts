@@ -87,6 +87,17 @@ const maxReadAhead = 1_000
 /** The largest share of time for walks from the beginning. A walk also passes items in flight and dead rows. */
 const walkShare = 0.05
 
+/** Not AbortSignal.any, which looks at its sources whenever it is asked, which is several times for each attempt. */
+function brokenBy(...signals: readonly AbortSignal[]): AbortSignal {
+  const broken = new AbortController()
+  for (const signal of signals) {
+    const end = () => broken.abort(signal.reason)
+    if (signal.aborted) end()
+    else signal.addEventListener('abort', end, { once: true, signal: broken.signal })
+  }
+  return broken.signal
+}
+
 /**
  * Reads due deliveries and attempts them while this process leads. The leader works alone, so items in flight are
  * stored only in memory: after a crash they are still due. A free place is filled at once, after a check that an
@@ -188,7 +199,7 @@ export class DeliveryWorker<Row, Outcome> {
     while (!this.#isStopping) {
       this.#term = this.#deps.leader.current()
       if (this.#term) {
-        this.#broken = AbortSignal.any([this.#term.signal, this.#abandon.signal])
+        this.#broken = brokenBy(this.#term.signal, this.#abandon.signal)
         this.#work.begun?.()
         await this.#serve(this.#term)
         await this.#drain()
@@ -259,8 +270,12 @@ export class DeliveryWorker<Row, Outcome> {
 
   /** The first ready item, and later ones that may share its attempt. */
   #nextGroup(): QueuedItem<Row>[] {
-    if (!this.#work.batch) return this.#ready.splice(0, 1)
     const group: QueuedItem<Row>[] = []
+    if (!this.#work.batch) {
+      const first = this.#ready.shift()
+      if (first) group.push(first)
+      return group
+    }
     let kind: string | undefined
     let { most } = this.#work.batch
     for (const one of this.#ready) {

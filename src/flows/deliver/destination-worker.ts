@@ -188,7 +188,9 @@ function workOf(
     rows.map((row) => {
       const values = remembers(definition) ? row.remembered : null
       const isWhole = values && needed.every((name) => Object.hasOwn(values, name))
-      return { pk: row.pk, row: { ...row, remembered: isWhole ? values : undefined } }
+      // The row itself: a copy of so many columns costs as much as reading them.
+      const waiting: Waiting = Object.assign(row, { remembered: isWhole ? values : undefined })
+      return { pk: row.pk, row: waiting }
     })
   const { claims } = open
   // Also where the definition deletes nothing any more: deletes that wait since before still go.
