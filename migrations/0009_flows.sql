@@ -115,7 +115,9 @@ create table deliveries (
   remembered jsonb,
   asked jsonb,
   primary key (flow, destination, pk)
-);
+)
+-- A new row is sent soon, and its next version is written on its page.
+with (fillfactor = 50);
 create index deliveries_asked on deliveries (flow, destination, pk)
   where asked is not null;
 create index deliveries_claims on deliveries (claim)
