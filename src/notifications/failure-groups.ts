@@ -5,7 +5,6 @@ import {
   addPending,
   type CountedFailure,
   countUnresolved,
-  examplesKept,
   type FailureGroupKey,
   type FailureGroupRow,
   forgetPassedFailures,
@@ -30,6 +29,8 @@ import {
 const rowsAtOnce = 1_000
 /** Per destination in one run, so that many old failures do not delay other notifications. */
 const batchesAtOnce = 20
+/** Items that a message names: the first that failed. */
+const examplesAtMost = 5
 
 type Target = { flow: string; destination: string }
 /** Without `receivers` the failures wait until one exists. */
@@ -79,7 +80,8 @@ async function countBatch(database: Database, target: CountedTarget): Promise<nu
     const pending = {
       count: failures.length,
       firstAt: first.at,
-      examples: failures.slice(0, examplesKept).map(exampleOf),
+      examples: failures.slice(0, examplesAtMost).map(exampleOf),
+      examplesAtMost,
     }
     for (const channel of channels) {
       await addPending(trx, { flow, channel, destination }, pending)
@@ -134,7 +136,10 @@ async function composeFailures(
       return write(trx, row, now, content, open > 0 ? since : null)
     }
     case 'reminder': {
-      const failures = await listOpenDeliveries(trx, key, { state: 'failed', limit: examplesKept })
+      const failures = await listOpenDeliveries(trx, key, {
+        state: 'failed',
+        limit: examplesAtMost,
+      })
       const content: FailureContent = {
         kind: 'deliveries_still_failed',
         destination,

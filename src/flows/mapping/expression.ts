@@ -1,6 +1,6 @@
+import { hasBoundedCost } from './bounded-expressions.ts'
 import { compileJsonata, type Variables } from './evaluate-jsonata.ts'
 import { evaluateInThread, prepareThread } from './evaluation-thread.ts'
-import { hasBoundedCost } from './expression-cost.ts'
 import { ExpressionError } from './expression-error.ts'
 import { createFairQueue } from './fair-queue.ts'
 import { estimateJsonSize } from './json-size.ts'

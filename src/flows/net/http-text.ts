@@ -25,7 +25,10 @@ const htmlStart = /^(?:\s|<\?xml[^>]*>|<!--[\s\S]*?-->)*<(?:!doctype\s+html|html
 
 /** Whether the body begins as an HTML document, whatever the content type says: PHP sends JSON as `text/html` by default. */
 export function isHtmlPage({ headers, body }: Body): boolean {
-  return body.length > 0 && htmlStart.test(answerText({ headers, body: body.subarray(0, longestPrologue) }))
+  return (
+    body.length > 0 &&
+    htmlStart.test(answerText({ headers, body: body.subarray(0, longestPrologue) }))
+  )
 }
 
 function decoderOf(charset = 'utf-8'): InstanceType<typeof TextDecoder> {

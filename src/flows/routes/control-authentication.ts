@@ -145,3 +145,11 @@ function isFromForeignPage(request: FastifyRequest): boolean {
 function isLoopbackOrigin(origin: string, host: string | undefined): boolean {
   return URL.canParse(origin) && new URL(origin).host.toLowerCase() === host?.toLowerCase()
 }
+
+/**
+ * The actor for logs: the person, or the address of the connection. Tokens are shared, and a closed connection has no
+ * address.
+ */
+export function actorNameOf(request: FastifyRequest): string {
+  return request.person?.name ?? request.arrivedFrom
+}

@@ -62,14 +62,6 @@ export const sourceResponses = {
   502: failureResponse('The source could not be read; the error says why'),
 }
 
-/**
- * The actor for logs: the person, or the address of the connection. Tokens are shared, and a closed connection has no
- * address.
- */
-export function actorNameOf(request: FastifyRequest): string {
-  return request.person?.name ?? request.arrivedFrom
-}
-
 /** The language of the caller. */
 export function languageOf(request: Pick<FastifyRequest, 'headers'>): Language {
   return readerLanguage(request.headers['accept-language'])

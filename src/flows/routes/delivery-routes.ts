@@ -14,7 +14,8 @@ import {
 } from '../api/control-schemas.ts'
 import { AllDelayedResponse, WaitingQuery, WaitingResponse } from '../api/item-schemas.ts'
 import { givenKey } from '../item/item.ts'
-import { actorNameOf, type ControlDeps, languageOf } from './control-deps.ts'
+import { actorNameOf } from './control-authentication.ts'
+import { type ControlDeps, languageOf } from './control-deps.ts'
 
 /** Failed, waiting and skipped deliveries, of one flow and of all, and what sends them again. */
 export const deliveryRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, deps) => {

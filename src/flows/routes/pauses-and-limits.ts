@@ -10,7 +10,8 @@ import {
   ResumedResponse,
   UnlimitedResponse,
 } from '../api/control-schemas.ts'
-import { actorNameOf, type ControlDeps } from './control-deps.ts'
+import { actorNameOf } from './control-authentication.ts'
+import type { ControlDeps } from './control-deps.ts'
 
 export const pauseAndLimitRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, deps) => {
   await app.register(pauseRoutes, deps)

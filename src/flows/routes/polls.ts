@@ -14,8 +14,8 @@ import {
   SyncItemResponse,
   SyncResponse,
 } from '../api/control-schemas.ts'
+import { actorNameOf } from './control-authentication.ts'
 import {
-  actorNameOf,
   type ControlDeps,
   failureResponse,
   languageOf,

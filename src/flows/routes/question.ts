@@ -7,7 +7,8 @@ import {
   QuestionResponse,
 } from '../api/control-schemas.ts'
 import { givenKey } from '../item/item.ts'
-import { actorNameOf, type ControlDeps, failureResponse, languageOf } from './control-deps.ts'
+import { actorNameOf } from './control-authentication.ts'
+import { type ControlDeps, failureResponse, languageOf } from './control-deps.ts'
 
 export const questionRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.get(

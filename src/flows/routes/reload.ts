@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { ReloadResponse } from '../api/control-schemas.ts'
-import { actorNameOf, type ControlDeps, languageOf, viewProblem } from './control-deps.ts'
+import { actorNameOf } from './control-authentication.ts'
+import { type ControlDeps, languageOf, viewProblem } from './control-deps.ts'
 
 export const reloadRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.post(

@@ -9,7 +9,8 @@ import {
   StopBody,
   StoppedResponse,
 } from '../api/control-schemas.ts'
-import { actorNameOf, type ControlDeps, languageOf } from './control-deps.ts'
+import { actorNameOf } from './control-authentication.ts'
+import { type ControlDeps, languageOf } from './control-deps.ts'
 
 export const sendingRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, deps) => {
   await app.register(sendingStateRoutes, deps)

@@ -2,7 +2,8 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { sentenceOf } from '../../texts/reason.ts'
 import { toWire } from '../api/api-model.ts'
 import { FlowParams, TestAlertsResponse } from '../api/control-schemas.ts'
-import { actorNameOf, type ControlDeps, languageOf } from './control-deps.ts'
+import { actorNameOf } from './control-authentication.ts'
+import { type ControlDeps, languageOf } from './control-deps.ts'
 
 export const testAlertRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) => {
   app.post(

@@ -32,8 +32,8 @@ import {
   TemplateResponse,
   VersionParams,
 } from '../workbench/workbench-schemas.ts'
+import { actorNameOf } from './control-authentication.ts'
 import {
-  actorNameOf,
   type ControlDeps,
   languageOf,
   sourceResponses,

@@ -9,9 +9,6 @@ import type { DeliveryTarget } from '../flows/delivery-target.ts'
 export type FailureGroupRow = Selectable<FailureGroupsTable>
 export type FailureGroupKey = Pick<FailureGroupRow, 'flow' | 'channel' | 'destination'>
 
-/** Examples that are kept of what is pending: the first. */
-export const examplesKept = 5
-
 /** Which of the targets have final failures that are not counted yet. */
 export async function listUncounted(
   db: Db,
@@ -59,11 +56,16 @@ export async function takeUncounted(
   return rows.sort((one, next) => one.at.getTime() - next.at.getTime())
 }
 
-/** Adds failures to the pending notification of a receiver. */
+/** Adds failures to the pending notification of a receiver, which keeps the first `examplesAtMost` examples. */
 export async function addPending(
   trx: Trx,
   key: FailureGroupKey,
-  failures: { count: number; firstAt: Date; examples: readonly unknown[] },
+  failures: {
+    count: number
+    firstAt: Date
+    examples: readonly unknown[]
+    examplesAtMost: number
+  },
 ): Promise<void> {
   await trx
     .insertInto('failure_groups')
@@ -79,7 +81,7 @@ export async function addPending(
         // LEAST leaves nulls out.
         first_pending_at: sql`least(failure_groups.first_pending_at, excluded.first_pending_at)`,
         examples: sql`jsonb_path_query_array(
-          failure_groups.examples || excluded.examples, '$[0 to ${sql.raw(String(examplesKept - 1))}]')`,
+          failure_groups.examples || excluded.examples, '$[0 to ${sql.raw(String(failures.examplesAtMost - 1))}]')`,
       }),
     )
     .execute()
