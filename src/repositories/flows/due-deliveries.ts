@@ -43,17 +43,21 @@ export function dueDeliveries(
   },
 ): RawBuilder<DueRow> {
   const { flow, destination } = target
-  // In the same statement: where a delete is seen, the upserts of its read are.
+  // In the same statement: where a delete is seen, the upserts of its read are. Planning takes longer than reading a page,
+  // so what all parts need stands there once. The first upsert is looked for only where there is a delete.
   const { deletesFollow } = page
+  const first =
+    deletesFollow &&
+    sql`, first as materialized (select (${firstUpsert(target, deletesFollow)}) as change)`
   const mayGo = deletesFollow
-    ? sql`and (kind = 'upsert' or change_number < coalesce((${firstUpsert(target, deletesFollow)}), 'infinity'::float8))`
+    ? sql`and (kind = 'upsert' or change_number < coalesce((select change from first), 'infinity'::float8))`
     : sql``
   const rowsOf = (after: Place, last: RawBuilder<boolean>, isLate: boolean) => sql`
     (select pk, version, change_number, kind, hash, payload, state, attempts,
         delivered_hash, delivered_digest, delivered_body, may_have_arrived, asked, remembered,
         claim_exact, queued_at,
         due_at::text as "dueAt", queued_at::text as "queuedAt", ${sql.lit(isLate)} as "isLate",
-        ${needsApproval(target)} as "needsApproval"
+        (select is_needed from approval) as "needsApproval"
       from deliveries
       where state = 'waiting'
         and (flow, destination, due_at, queued_at, pk) > (${flow}::text, ${destination}::text,
@@ -68,6 +72,7 @@ export function dueDeliveries(
         and (flow, destination) <= (${flow}::text, ${destination}::text)`
   const { fresh, late } = page.after
   return sql<DueRow>`
+    with approval as materialized (select ${needsApproval(target)} as is_needed) ${first ?? sql``}
     ${rowsOf(late, until(sql`now()`), true)}
     union all ${rowsOf(late, farAhead, true)}
     union all ${rowsOf(fresh, until(sql`'-infinity'::timestamptz`), false)}`
