@@ -21,7 +21,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   if (template) project.provide('postgresTemplate', template.name)
   return async () => {
     await template?.remove()
-    await rm(folder, { recursive: true, force: true })
+    // A browser that is ending still writes there.
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 })
   }
 }
 
