@@ -207,7 +207,7 @@ describe('a database that was filled from another one', () => {
       concurrency: 1,
       admit: () => ({ starts: 1, waitMs: 0 }),
       walk: () => {
-        const walk = walkDue(target.db, owedTo, 3600_000)
+        const walk = walkDue(target, owedTo, 3600_000)
         return {
           next: async (limit) => (await walk.next(limit)).map((row) => ({ pk: row.pk, row })),
         }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { sql } from 'kysely'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { DeliveryWorker } from '../../src/flows/deliver/delivery-worker.ts'
 import {
@@ -46,7 +46,7 @@ const setDue = (flow: string, pk: string, due: string) =>
   )
 
 async function walkAll(target: { flow: string; destination: string }): Promise<string[][]> {
-  const walk = walkDue(database.db, target, hourMs)
+  const walk = walkDue(database, target, hourMs)
   const pages: string[][] = []
   for (;;) {
     const page = (await walk.next(1_000)).map(({ pk }) => pk)
@@ -65,6 +65,27 @@ test('due deliveries are read once in order of age, and a page of a counted tabl
   expect(await rowsRead(database.db, page)).toBeLessThan(1_000)
 })
 
+test('in a first import, before the table has statistics, a page reads only its own rows', async () => {
+  const fresh = await openTestDatabase()
+  onTestFinished(() => fresh.close())
+  await sql`
+    insert into deliveries (flow, destination, pk, version, kind, hash, payload, state, attempts, queued_at)
+    select 'first', ${destination}, n::text, 1, 'upsert', 'h', jsonb_build_object('name', repeat('x', 200)), 'waiting', 0, now()
+    from generate_series(1, 20000) as n`.execute(fresh.db)
+  const fetched = async () => {
+    const { rows } = await sql<{ n: number }>`
+      select (idx_tup_fetch + seq_tup_read)::float8 as n, pg_stat_force_next_flush()
+      from pg_stat_user_tables where relname = 'deliveries'`.execute(fresh.db)
+    return rows[0]?.n ?? 0
+  }
+  const before = await fetched()
+  const walk = walkDue(fresh, { flow: 'first', destination }, hourMs)
+  for (let page = 0; page < 3; page += 1) expect(await walk.next(200)).toHaveLength(200)
+  await fetched()
+  await expect.poll(async () => (await fetched()) - before).toBeGreaterThan(0)
+  expect((await fetched()) - before).toBeLessThan(5_000)
+})
+
 test('a delivery with a later time comes first when it is due, also a time before the clock was set back', async () => {
   const target = await importItems()
   const { flow } = target
@@ -81,7 +102,7 @@ test('a delivery with a later time comes first when it is due, also a time befor
 
 test('a walk that reached its end continues with deliveries that became due behind it', async () => {
   const target = await importItems()
-  const walk = walkDue(database.db, target, hourMs)
+  const walk = walkDue(database, target, hourMs)
   while ((await walk.next(1_000)).length === 1_000) {}
   expect(await walk.next(10)).toEqual([])
   await sql`
@@ -103,7 +124,7 @@ test('deliveries without a notification are found among very many', {
     batch: { most: 100, groupOf: () => ({ kind: 'upsert', most: 100 }) },
     admit: () => ({ starts: 10, waitMs: 0 }),
     walk: () => {
-      const walk = walkDue(database.db, target, hourMs)
+      const walk = walkDue(database, target, hourMs)
       return {
         next: async (limit) => (await walk.next(limit)).map(({ pk }) => ({ pk, row: pk })),
       }

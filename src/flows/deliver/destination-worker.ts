@@ -213,7 +213,7 @@ function workOf(
     begun,
     admit: () => (approval.isClosed() ? { starts: 0, waitMs: approvalCheckMs } : gate.admit()),
     walk: () => {
-      const walk = walkDue(db, target, furthestMs, { deletesFollow })
+      const walk = walkDue(database, target, furthestMs, { deletesFollow })
       return { next: async (limit) => withRemembered(approval.pass(await walk.next(limit))) }
     },
     load: async (pks) => {

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { KeptBody, RememberedNames } from '../../db/column-types.ts'
-import type { Db, Trx } from '../../db/database.ts'
+import type { Database, Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import { type LeaseToken, leaseCondition } from '../leases.ts'
 import { type FollowedUpserts, firstUpsert, type ItemClaim } from './claims.ts'
@@ -11,6 +11,7 @@ import {
   type SendTarget,
 } from './deliveries.ts'
 import type { DeliveryTarget } from './delivery-target.ts'
+import { inKeyOrder } from './key-order.ts'
 
 /** A place in the order in which a destination gets its deliveries. */
 type Place = { dueAt: string; queuedAt: string; pk: string }
@@ -30,8 +31,7 @@ export const beforeAllDue: DuePlaces = {
  * Reads deliveries that are due by the database's clock, after `after`: `limit` rows whose time has come, and `limit`
  * due at once, oldest first; with `deletesFollow` no deletes that follow waiting upserts. A time more than `furthestMs` ahead
  * was written before the clock was set back, and counts as due.
- * Bounds over the index columns lead every planner to that index, once the table has statistics. Without statistics
- * each page reads all waiting rows of the destination. The service analyzes its tables within seconds.
+ * Bounds over the index columns lead every planner to that index, once the table has statistics. Before, walkDue does.
  */
 export function dueDeliveries(
   target: SendTarget,
@@ -88,7 +88,7 @@ export type DueWalk = {
  * place. With `deletesFollow` it leaves out deletes that follow waiting upserts (claims.ts).
  */
 export function walkDue(
-  db: Db,
+  database: Database,
   target: SendTarget,
   furthestMs: number,
   { deletesFollow }: { deletesFollow?: FollowedUpserts | undefined } = {},
@@ -97,7 +97,7 @@ export function walkDue(
   return {
     next: async (limit) => {
       const page = { after, furthestMs, limit, deletesFollow }
-      const { rows } = await dueDeliveries(target, page).execute(db)
+      const rows = await readPage(database, dueDeliveries(target, page))
       const isLate = (row: DueRow) => row.isLate
       const taken = [...rows.filter(isLate), ...rows.filter((row) => !row.isLate)].slice(0, limit)
       after = {
@@ -107,6 +107,20 @@ export function walkDue(
       return taken
     },
   }
+}
+
+/** Databases whose table of deliveries has statistics. It never loses them. */
+const counted = new WeakSet<Database>()
+
+/** In a first import, before the table has statistics, the planner would read and sort all that wait for each page. */
+async function readPage(database: Database, page: RawBuilder<DueRow>): Promise<DueRow[]> {
+  if (counted.has(database)) return (await page.execute(database.db)).rows
+  const { rows } = await sql<{ isCounted: boolean }>`
+    select reltuples >= 0 as "isCounted" from pg_class where oid = 'deliveries'::regclass`.execute(
+    database.db,
+  )
+  if (rows[0]?.isCounted) counted.add(database)
+  return await inKeyOrder(database, async (trx) => (await page.execute(trx)).rows)
 }
 
 /** An attempt at an item. `delivered` says which version arrived, and how. `digest` and `body`: see deliver/item-body.ts. */
