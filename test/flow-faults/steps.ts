@@ -9,7 +9,7 @@ const statements = [
   ['hashes are removed', /^delete from "flow_items"/],
   ['deliveries are written', /^with found as materialized .*insert into deliveries/s],
   ['the poll is written', /^with "recorded" as \(insert into "flow_polls"/],
-  ['deliveries are claimed', /^\(select pk, version.* from deliveries/s],
+  ['deliveries are claimed', /^with approval as materialized .*from deliveries/s],
   [
     'delivered changes are recorded',
     /^with .*locked as materialized .*update deliveries set\s+state = 'done'.*counted as/s,
