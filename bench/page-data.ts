@@ -93,9 +93,9 @@ export async function fillOrders(database: Database, shop: Shop, count: number):
     db,
   )
   await sql`
-    insert into webhook_log (id, delivery_key, client, mp_user_id, request_id, topic, action, resource_id, order_id,
+    insert into webhook_log (id, client, mp_user_id, request_id, topic, action, resource_id, order_id,
       live_mode, signature_valid, signature_form, signed_at, status, payload, received_at, processed_at, duration_ms)
-    select gen_random_uuid(), mp_order_id, client, mp_user_id, id::text, 'order', 'order.' || status, mp_order_id, id,
+    select gen_random_uuid(), client, mp_user_id, id::text, 'order', 'order.' || status, mp_order_id, id,
       false, true, 'lower', last_updated_at, 'processed',
       jsonb_build_object('action', 'order.' || status, 'type', 'order', 'data', jsonb_build_object('id', mp_order_id)),
       last_updated_at, last_updated_at, 40

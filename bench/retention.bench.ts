@@ -68,7 +68,6 @@ const own = new Set([
   'payment_id',
   'resource_id',
   'request_id',
-  'delivery_key',
   'hash',
 ])
 

@@ -173,5 +173,5 @@ export const overrides: Readonly<Record<string, TableOverrides>> = {
     types: { taxes: 'SettlementTax[]', others: texts },
   },
   stores: { fixed: 'external_id mp_external_id', types: { location: 'StoreLocation' } },
-  webhook_log: { fixed: 'delivery_key received_at', changed: 'client' },
+  webhook_log: { fixed: 'received_at', changed: 'client' },
 }

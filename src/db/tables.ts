@@ -1343,11 +1343,10 @@ export interface WebhookLogTable {
   client: ClientName | null
   /** state: how often the provider sent it */
   deliveries: WithDefault<number>
-  /** request: SHA-256 of the signed parts (resource, request id, time), so a repeated webhook is found; null for rejected ones */
-  delivery_key: Fixed<string | null>
   duration_ms: number | null
   /** state: why it failed or was rejected */
   error_message: string | null
+  /** request: from the SHA-256 of the signed parts (resource, request id, time), so a repeated webhook is found; random for rejected ones */
   id: Fixed<string>
   live_mode: boolean | null
   mp_user_id: number | null

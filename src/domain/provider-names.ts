@@ -1,4 +1,5 @@
 import { createHash, hash } from 'node:crypto'
+import { uuidOfHash } from './uuid.ts'
 
 /*
  * How a thing of ours is named at the provider: the idempotency key of an operation, the reference of an order, and the
@@ -13,22 +14,11 @@ export function requestKey(...parts: readonly (string | number)[]): string {
 }
 
 /**
- * The provider's idempotency key for attempt `number` (from 1) of a request, as a UUID (version 8, RFC 9562). It
- * follows from the request. So a service with a restored database sends the same key again, and the provider answers
+ * The provider's idempotency key for attempt `number` (from 1) of a request. It follows from the request. So a service with a restored database sends the same key again, and the provider answers
  * with what it made before.
  */
 export function providerKey(request: string, number: number): string {
-  const bytes = hash('sha256', `${request} ${number}`, 'buffer').subarray(0, 16)
-  bytes[6] = ((bytes[6] as number) & 0x0f) | 0x80
-  bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80
-  const hex = bytes.toString('hex')
-  return [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    hex.slice(12, 16),
-    hex.slice(16, 20),
-    hex.slice(20),
-  ].join('-')
+  return uuidOfHash(`${request} ${number}`)
 }
 
 /** What makes requests without an Idempotency-Key the same sale. */

@@ -49,8 +49,8 @@ async function fill(): Promise<void> {
     from orders as first, generate_series(1, 2000) n where client = 'acme'`,
   )
   await sql`
-    insert into webhook_log (id, delivery_key, signature_valid, status, error_message, payload, received_at)
-    select gen_random_uuid(), 'k' || n, true, 'processed', ${long(600)}::text,
+    insert into webhook_log (id, signature_valid, status, error_message, payload, received_at)
+    select gen_random_uuid(), true, 'processed', ${long(600)}::text,
       jsonb_build_object('text', ${long(16_000)}::text), now()
     from generate_series(1, 400) n`.execute(db)
   await sql`

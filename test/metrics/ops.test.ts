@@ -459,7 +459,7 @@ function grown(samples: Sample[], name: string, times: number): Sample[] {
 
 async function receiveWebhook(fields: { next_attempt_at: Date | null; processed_at: Date | null }) {
   const id = crypto.randomUUID()
-  const row = { id, delivery_key: id, signature_valid: true, status: 'received' as const }
+  const row = { id, signature_valid: true, status: 'received' as const }
   await service.database.db
     .insertInto('webhook_log')
     .values({ ...row, received_at: later(0), ...fields })

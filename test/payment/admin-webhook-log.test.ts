@@ -106,7 +106,6 @@ test('without a limit 50 entries are listed', async () => {
   const copies = Array.from({ length: 60 }, () => ({
     ...entry,
     id: randomUUID(),
-    delivery_key: null,
     client: 'many' as never,
     payload: null,
   }))

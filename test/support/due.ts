@@ -76,7 +76,6 @@ export async function insertDueRows(service: TestService, orderId: string): Prom
         .values(
           mpOrderIds.map((resource_id, at) => ({
             id: randomUUID(),
-            delivery_key: randomUUID(),
             client: null,
             mp_user_id: null,
             request_id: randomUUID(),

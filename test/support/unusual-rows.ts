@@ -18,7 +18,7 @@ export async function insertUnusualRows(database: Database, count = 5): Promise<
       values (${`strange ${index}`}, ${text}, '2026-11-22 03:04:05.123456+00')`.execute(database.db)
   }
   await sql`
-    insert into webhook_log (id, delivery_key, mp_user_id, topic, signature_valid, status, payload, received_at, processed_at)
+    insert into webhook_log (id, request_id, mp_user_id, topic, signature_valid, status, payload, received_at, processed_at)
     values
       (gen_random_uuid(), 'sql null', 9007199254740993, null, true, 'processed', null, 'infinity', '-infinity'),
       (gen_random_uuid(), 'json null', -9223372036854775808, '', false, 'ignored', 'null', now(), null),

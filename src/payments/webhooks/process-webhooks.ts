@@ -142,7 +142,7 @@ async function workOrder(
     await workChargebacks(deps, read.order)
   }
   const isRepeat =
-    read.order.version === before && (await findProcessedWebhook(db, mpOrderId, row.id))
+    read.order.version === before && (await findProcessedWebhook(db, known.id, mpOrderId, row.id))
   return {
     status: isRepeat ? 'duplicate' : 'processed',
     client: known.client,

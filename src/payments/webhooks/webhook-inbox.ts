@@ -1,5 +1,6 @@
-import { hash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { isRecord } from '../../domain/json.ts'
+import { uuidOfHash } from '../../domain/uuid.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { verifySignature } from '../../provider/webhook-signature.ts'
 import {
@@ -8,7 +9,7 @@ import {
   leaseDueWebhooks,
   receiveWebhook,
   releaseWebhook,
-  storeWebhook,
+  storeRejected,
   trimRejected,
   type WebhookRow,
 } from '../../repositories/webhooks/webhook-log.ts'
@@ -192,9 +193,7 @@ async function storeSigned(
   const now = deps.now()
   return receiveWebhook(deps.database.db, {
     ...logFields(delivery),
-    id: randomUUID(),
-    // 128 bits are enough to recognize a repetition, and its index is written twice for each webhook.
-    delivery_key: hash('sha256', signedParts.join('\n')).slice(0, 32),
+    id: uuidOfHash(signedParts.join('\n')),
     signature_valid: true,
     signature_form: verified.form,
     signed_at: verified.signedAt,
@@ -224,10 +223,9 @@ function createRejectedLog(
     if (now.getTime() - window.startedAt > 60_000) window = { startedAt: now.getTime(), count: 0 }
     window.count += 1
     if (window.count > rejectedPerMinute) return
-    const { row } = await storeWebhook(deps.database.db, {
+    const row = await storeRejected(deps.database.db, {
       ...logFields({ ...delivery, body: undefined }),
       id: randomUUID(),
-      delivery_key: null,
       signature_valid: false,
       signature_form: null,
       signed_at: null,

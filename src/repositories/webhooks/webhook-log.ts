@@ -20,22 +20,12 @@ export const webhookChannel = 'webhook_worked'
 /** What subscribers receive about a webhook that was processed or refused. */
 export type WebhookNotice = Pick<WebhookRow, 'id' | 'client' | 'order_id' | 'topic' | 'status'>
 
-/** Stores a webhook. A repeated one (same signed parts) is only counted: then `fresh` is false. */
-export async function storeWebhook(
-  db: Db | Trx,
+/** Stores a webhook that is not processed. */
+export async function storeRejected(
+  db: Db,
   webhook: Insertable<WebhookLogTable>,
-): Promise<{ row: WebhookRow; fresh: boolean }> {
-  const row = await db
-    .insertInto('webhook_log')
-    .values(webhook)
-    .onConflict((conflict) =>
-      conflict
-        .column('delivery_key')
-        .doUpdateSet({ deliveries: sql<number>`webhook_log.deliveries + 1` }),
-    )
-    .returningAll()
-    .executeTakeFirstOrThrow()
-  return { row, fresh: row.id === webhook.id }
+): Promise<WebhookRow> {
+  return db.insertInto('webhook_log').values(webhook).returningAll().executeTakeFirstOrThrow()
 }
 
 export async function findWebhook(db: Db | Trx, id: string): Promise<WebhookRow | undefined> {
@@ -49,7 +39,6 @@ const subjectColumn = `case when w.resource_id ilike 'ORD%' then upper(w.resourc
 
 const stored = [
   'id',
-  'delivery_key',
   'mp_user_id',
   'request_id',
   'topic',
@@ -70,19 +59,22 @@ type NewWebhook = Pick<Insertable<WebhookLogTable>, (typeof stored)[number]>
 const receive = fixedStatement<NewWebhook, DueWebhook>(`
   with w as (
     insert into webhook_log (${stored.join(', ')}) values (${stored.map((name) => `:${name}`).join(', ')})
-    on conflict (delivery_key) do update set deliveries = webhook_log.deliveries + 1
+    on conflict (id) do update set deliveries = webhook_log.deliveries + 1
     returning *
   )
   select w.*, ${accountColumn} as account, ${subjectColumn} as subject from w left join orders o on o.mp_order_id = upper(w.resource_id)`)
 
-/** Stores a webhook with its lease (`next_attempt_at`), and returns its queue. Otherwise like `storeWebhook`. */
+/**
+ * Stores a webhook with its lease (`next_attempt_at`), and returns its queue. A repeated one (same signed parts, so the same id) is only
+ * counted: then `fresh` is false.
+ */
 export async function receiveWebhook(
   db: Db,
   webhook: NewWebhook,
 ): Promise<{ row: DueWebhook; fresh: boolean }> {
   const [row] = await receive(db, webhook)
   if (!row) throw new Error('a webhook that is stored is answered')
-  return { row, fresh: row.id === webhook.id }
+  return { row, fresh: row.deliveries === 1 }
 }
 
 /** Releases the lease of a webhook that no worker has begun. */
@@ -268,15 +260,17 @@ export async function deleteOldWebhooks(db: Db, before: Date, limit: number): Pr
   return Number(numAffectedRows ?? 0)
 }
 
-/** Whether another webhook about this resource was processed before. */
+/** Whether another webhook about this resource, which is of an order, was processed before. */
 export async function findProcessedWebhook(
   db: Db,
+  orderId: string,
   resourceId: string,
   exceptId: string,
 ): Promise<boolean> {
   const row = await db
     .selectFrom('webhook_log')
     .select('id')
+    .where('order_id', '=', orderId)
     .where((eb) => eb(eb.fn<string>('upper', ['resource_id']), '=', resourceId))
     .where('status', '=', 'processed')
     .where('id', '<>', exceptId)
