@@ -61,8 +61,8 @@ export const refunds: readonly Mistake[] = [
   {
     name: 'idempotency keys of refunds are random, not derived',
     file: 'src/domain/provider-names.ts',
-    find: "`, 'buffer')",
-    replace: "`.concat(String(Math.random())), 'buffer')",
+    find: 'uuidOfHash(`',
+    replace: 'uuidOfHash(String(Math.random()) + `',
     noticedBy: { faults: 'backup' },
   },
   {
