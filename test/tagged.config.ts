@@ -12,8 +12,6 @@ export default {
     ...all.test,
     // Tests of whole processes wait for them: with two workers a fifth of both processors would be at rest.
     maxWorkers: 3,
-    // A test that loses a race with a busy runner is a fault of the test. The runner names it, and goes on.
-    retry: process.env.CI ? 1 : 0,
     include: globSync('test/**/*.test.ts', { cwd: root }).filter((file) =>
       /tags: \['|@module-tag /.test(readFileSync(join(root, file), 'utf8')),
     ),
