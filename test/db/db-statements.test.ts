@@ -52,6 +52,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
       await ask('own again')
     })
     expect(own).toHaveLength(2)
-    expect(background).toHaveLength(2)
+    // What another test has left running may send statements too.
+    expect(background.filter((sql) => sql.endsWith('as answer'))).toHaveLength(2)
   })
 })
