@@ -131,7 +131,7 @@ export const polls: readonly Mistake[] = [
   {
     name: 'nothing looks for missing items although some are not in memory',
     file: 'src/flows/poll/deletes.ts',
-    find: 'isWhole &&= seen.isRemembered(pk)',
+    find: 'isWhole &&= pks.every((pk) => seen.isRemembered(pk))',
     replace: '',
     noticedBy: { tests: [['test/flows/item-memory.test.ts', 'could not be read']] },
   },

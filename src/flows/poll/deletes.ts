@@ -293,22 +293,15 @@ async function* missingItems(
   { seen, read }: Pick<CompleteRead, 'seen' | 'read'>,
 ): AsyncGenerator<string[]> {
   if (seen.isWhole && seen.countUnseen() === 0) return
-  const unseen: string[] = []
   let after: string | undefined
   let isWhole = true
-  let isLast = false
-  while (!isLast) {
+  for (;;) {
     const pks = await listPksAfter(db, flow, after, pageSize)
-    // Both at once for each key, since the set looks up the same key again for nothing.
-    for (const pk of pks) {
-      if (!seen.has(pk)) unseen.push(pk)
-      isWhole &&= seen.isRemembered(pk)
-    }
+    const unseen = pks.filter((pk) => !seen.has(pk))
+    if (unseen.length > 0) yield await listReadBefore(db, flow, unseen, read)
+    isWhole &&= pks.every((pk) => seen.isRemembered(pk))
     after = pks.at(-1)
-    isLast = pks.length < pageSize
-    while (unseen.length >= pageSize || (isLast && unseen.length > 0)) {
-      yield await listReadBefore(db, flow, unseen.splice(0, pageSize), read)
-    }
+    if (pks.length < pageSize) break
   }
   seen.isWhole = isWhole
 }

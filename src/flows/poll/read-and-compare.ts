@@ -265,13 +265,10 @@ export async function readBatch(
   readFormer?: CauseRules['readFormer'],
 ): Promise<ReadBatch> {
   const batch: ReadBatch = { items: [], problems: [], filtered: 0 }
-  signal.throwIfAborted()
   for (const row of rows) {
     const others = yieldToEventLoop()
-    if (others) {
-      await others
-      signal.throwIfAborted()
-    }
+    if (others) await others
+    signal.throwIfAborted()
     const read = await runtime.read(row)
     readState.records += 1
     if ('problem' in read) {
