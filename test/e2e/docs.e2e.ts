@@ -218,7 +218,7 @@ test('every GET of the payment API is executed from its page with a token', asyn
         from: new Date(service.clock.now().getTime() - 3_600_000).toISOString(),
         invitation,
       },
-      // Nobody has begun a login that this could finish; the token is no person's; nothing was sent.
+      // A login that was not begun cannot be finished, the administrator has no account, and no event was sent.
       statuses: { finishLogin: 400, readAccount: 403, readSentEvent: 404 },
     })
     expect(Object.keys(answers)).toEqual(expect.arrayContaining(['readOrder', 'followEvents']))

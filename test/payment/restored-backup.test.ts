@@ -294,7 +294,7 @@ test('a forgotten order whose box is unknown is not adopted, and the log names i
   })
 })
 
-test('a forgotten order that nobody asks for is canceled when its time has passed', {
+test('a forgotten order that no till asks for is canceled when its time has passed', {
   tags: ['long'],
 }, async () => {
   const till = await openOwnShop(service, 'restored and left')
