@@ -142,7 +142,7 @@ comment on column deliveries.version is
 comment on column deliveries.change_number is 'request: the read that found the change, part of the idempotency key';
 comment on column deliveries.kind is 'request: upsert or delete';
 comment on column deliveries.hash is 'request: the item''s hash';
-comment on column deliveries.payload is 'request: the item as the source gave it; null once it is delivered';
+comment on column deliveries.payload is 'request: the item as the source gave it; null once it is delivered, unless only this row has it';
 comment on column deliveries.state is 'state: waiting, done, failed';
 comment on column deliveries.attempts is 'state: attempts of this version';
 comment on column deliveries.last_error is 'state: the sentence of the last failure';

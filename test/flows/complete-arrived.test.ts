@@ -30,7 +30,7 @@ afterAll(async () => {
 
 async function owe(pks: readonly string[], version = 1) {
   const flow = `flow-${randomUUID()}`
-  const target = { flow, destination: 'web', keepsHistory: true }
+  const target = { flow, destination: 'web', keepsHistory: true, isReadOnce: false }
   const change = (pk: string) => ({
     pk,
     kind: 'upsert' as const,

@@ -50,7 +50,7 @@ test('the outcomes of many deliveries are recorded by one statement, each as it 
   await database.transaction(async (trx) => {
     const to = { flow: 'mixed', destinations: ['web'], keepsHistory: false }
     await recordChanges(trx, to, changes, queuedAt)
-    await writeResults(trx, target, results, at)
+    await writeResults(trx, { ...target, keepsHistory: false, isReadOnce: false }, results, at)
   })
   const rows = await database.db
     .selectFrom('deliveries')

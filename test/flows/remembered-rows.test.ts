@@ -15,6 +15,7 @@ import {
   hasDelivered,
   recordChanges,
 } from '../../src/repositories/flows/deliveries.ts'
+import type { OutcomeTarget } from '../../src/repositories/flows/delivery-target.ts'
 import { deleteFinished } from '../../src/repositories/flows/finished-deliveries.ts'
 import { notePendingDeletes } from '../../src/repositories/flows/pending-deletes.ts'
 import { keepLease, type LeaseToken, takeLease } from '../../src/repositories/leases.ts'
@@ -32,10 +33,9 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
-type Target = { flow: string; destination: string; keepsHistory: boolean }
-
 async function open() {
-  const target: Target = { flow: `flow-${randomUUID()}`, destination: 'web', keepsHistory: true }
+  const flow = `flow-${randomUUID()}`
+  const target: OutcomeTarget = { flow, destination: 'web', keepsHistory: true, isReadOnce: false }
   const name = `leader-of-${target.flow}`
   const owner = 'one'
   const lease = (await takeLease(database, { name, owner, now: at })) as LeaseToken
@@ -114,7 +114,7 @@ test('a value that arrives after the item was forgotten is kept', async () => {
   expect(await row()).toMatchObject({ state: 'done', kind: 'delete', remembered: named })
 })
 
-const ways: [string, (target: Target) => Promise<unknown>][] = [
+const ways: [string, (target: OutcomeTarget) => Promise<unknown>][] = [
   [
     'an answer that forgets it',
     (target) => database.transaction((trx) => forgetDeliveries(trx, target, ['A'])),

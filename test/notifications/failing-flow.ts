@@ -85,7 +85,8 @@ export function createFailingFlow(database: Database) {
     deliver: (pks: readonly string[], destination = 'web') =>
       database.transaction(async (trx) => {
         const results = pks.map((pk) => ({ pk, became: 'delivered' as const }))
-        await writeResults(trx, { flow: name, destination }, results, now())
+        const target = { flow: name, destination, keepsHistory: false, isReadOnce: false }
+        await writeResults(trx, target, results, now())
       }),
   }
 }

@@ -298,7 +298,7 @@ test('failures that commit late, with an earlier time than those notified, are n
   flow.clock.at += seconds(5)
   await flow.fail(['later'])
   await after(minutes(1), flow, alerts)
-  const target = { flow: flow.name, destination: 'web' }
+  const target = { flow: flow.name, destination: 'web', keepsHistory: false, isReadOnce: false }
   await database.transaction(async (trx) => {
     const to = { flow: flow.name, destinations: ['web'], keepsHistory: false }
     const change = {

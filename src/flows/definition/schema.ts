@@ -144,7 +144,8 @@ const queue = () =>
       keepHistory: duration('0s', '3660d')
         .prefault('30d')
         .meta({
-          description: 'how long versions and attempts of items are kept, 0s (none) to 3660d',
+          description:
+            'how long versions and attempts of items are kept, 0s (none) to 3660d. The last content of an item whose file is archived or deleted stays with its delivery',
           examples: ['30d'],
         }),
     })

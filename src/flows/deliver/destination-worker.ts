@@ -169,7 +169,11 @@ function workOf(
     destination: definition.name,
     accepted: { identity: open.identity, form: destinationForms(flow)[definition.name] ?? '' },
   }
-  const keepsHistory = flow.queue.keepHistoryMs > 0
+  const outcomeTarget = {
+    ...target,
+    keepsHistory: flow.queue.keepHistoryMs > 0,
+    isReadOnce: isReadOnce(flow.source),
+  }
   const approval = createApprovalCheck(
     () => findNeedsApproval(db, target),
     () => {
@@ -240,10 +244,9 @@ function workOf(
       return queued.map(({ pk }) => refused.get(pk) ?? outcomes.get(pk) ?? { kind: 'nothing' })
     },
     save: async (group, fence) => {
-      const completion = { ...target, keepsHistory }
       const { delivered, finals, again } = await saveGroup(
         database,
-        completion,
+        outcomeTarget,
         group,
         now(),
         fence,
@@ -255,9 +258,17 @@ function workOf(
       return again
     },
     lost: (group) =>
-      requeueAfterLostLease({ database, now, log }, { ...target, keyNames: flow.item.key }, group),
+      requeueAfterLostLease(
+        { database, now, log },
+        { ...outcomeTarget, keyNames: flow.item.key },
+        group,
+      ),
   }
 }
+
+/** Whether the source gives each item once: files that are moved or deleted after their read. */
+export const isReadOnce = (source: Flow['source']): boolean =>
+  'after' in source && source.after !== 'keep'
 
 /** The outcomes of deletes that must not be sent, because another living item has the identity of theirs. */
 async function refuseClaimed(

@@ -4,7 +4,7 @@ import type { Log } from '../../domain/log.ts'
 import { endPauses } from '../../repositories/flows/delayed-deliveries.ts'
 import { lockDeliveries, requeueDelivery } from '../../repositories/flows/deliveries.ts'
 import { writeResults } from '../../repositories/flows/delivery-results.ts'
-import type { DeliveryTarget } from '../../repositories/flows/delivery-target.ts'
+import type { DeliveryTarget, OutcomeTarget } from '../../repositories/flows/delivery-target.ts'
 import {
   type FailedFilter,
   failedRows,
@@ -75,13 +75,13 @@ export async function tryNow(
 
 /**
  * Handles attempts after their lease was lost. Their requests may arrive after newer versions of another process, for
- * example when this process was suspended. Then the newer versions are queued again. An item without its content is
- * forgotten, and the next poll (a full one) finds it again.
+ * example when this process was suspended. Then the newer versions are queued again. Where neither the row nor the history
+ * has the content, the item is forgotten, and the next poll (a full one) finds it again.
  * All are in one transaction: no other process knows of these requests, and this one may be killed at any moment.
  */
 export async function requeueAfterLostLease(
   { database, now, log }: SendAgainDeps & { log: Log },
-  target: DeliveryTarget & { keyNames: readonly string[] },
+  target: OutcomeTarget & { keyNames: readonly string[] },
   group: readonly ItemOutcome<DeliveryOutcome>[],
 ): Promise<void> {
   const { flow, destination, keyNames } = target
@@ -89,13 +89,8 @@ export async function requeueAfterLostLease(
     group.flatMap(({ pk, outcome }) => (mayHaveArrived(outcome) ? [[pk, outcome] as const] : [])),
   )
   if (sent.size === 0) return
-  const { again, notKept } = await database.transaction(async (trx) => {
-    const again: {
-      pk: string
-      payload: Record<string, unknown>
-      begun: { body: KeptBody | undefined }
-    }[] = []
-    const notKept: string[] = []
+  const again = await database.transaction(async (trx) => {
+    const again: { pk: string; body: KeptBody | undefined; payload: Content | undefined }[] = []
     for (const row of await lockDeliveries(trx, target, [...sent.keys()])) {
       const { pk } = row
       const outcome = sent.get(pk)
@@ -104,28 +99,29 @@ export async function requeueAfterLostLease(
       if (!outcome || row.state === 'failed' || row.version <= outcome.version) continue
       const kept = row.payload ?? (await findContent(trx, flow, row))
       const payload = kept ?? (row.kind === 'delete' ? keyRecord(keyNames, pk) : undefined)
-      if (payload) again.push({ pk, payload, begun: { body: bodyOf(outcome) } })
-      else notKept.push(pk)
+      again.push({ pk, body: bodyOf(outcome), payload })
     }
     // A completed delete left no record of the item. The late request may have created it again.
-    const begun = again.map(({ pk, begun }) => ({ pk, became: 'begun' as const, begun }))
+    const begun = again.map(({ pk, body }) => ({ pk, became: 'begun' as const, begun: { body } }))
     await writeResults(trx, target, begun, now())
+    const forgotten: string[] = []
     for (const { pk, payload } of again) {
-      await requeueDelivery(trx, target, { pk, payload, at: now() })
+      if (payload) await requeueDelivery(trx, target, { pk, payload, at: now() })
+      else forgotten.push(pk)
     }
-    if (again.length > 0) wakeDestination(database, target)
-    return { again, notKept }
-  })
-  if (notKept.length > 0) {
-    await database.transaction(async (trx) => {
-      await resetHashes(trx, flow, notKept)
+    if (forgotten.length > 0) {
+      await resetHashes(trx, flow, forgotten)
       await requestFullScan(trx, flow)
-    })
-  }
-  for (const pk of [...again.map((one) => one.pk), ...notKept]) {
+    }
+    if (again.length > forgotten.length) wakeDestination(database, target)
+    return again
+  })
+  for (const { pk } of again) {
     log.warn({ flow, destination, pk }, 'a late request may have arrived; the item is sent again')
   }
 }
+
+type Content = Record<string, unknown>
 
 type Sent = Exclude<DeliveryOutcome, { kind: 'nothing' | 'unchanged' | 'waits' }>
 

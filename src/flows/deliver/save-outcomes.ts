@@ -8,10 +8,9 @@ import {
   type RowResult,
   writeResults,
 } from '../../repositories/flows/delivery-results.ts'
-import type { DeliveryTarget } from '../../repositories/flows/delivery-target.ts'
+import type { DeliveryTarget, OutcomeTarget } from '../../repositories/flows/delivery-target.ts'
 import {
   addJobTotals,
-  type CompletionTarget,
   completeArrived,
   completeDelivered,
 } from '../../repositories/flows/due-deliveries.ts'
@@ -48,7 +47,7 @@ const written = new WeakSet<ItemOutcome<DeliveryOutcome>>()
  */
 export async function saveGroup(
   { db, transaction }: Pick<Database, 'db' | 'transaction'>,
-  target: CompletionTarget,
+  target: OutcomeTarget,
   group: readonly ItemOutcome<DeliveryOutcome>[],
   at: Date,
   fence: TermProof,
@@ -67,7 +66,7 @@ export async function saveGroup(
 /** Returns the keys that are done. */
 async function saveArrived(
   db: Db,
-  target: CompletionTarget,
+  target: OutcomeTarget,
   group: readonly ItemOutcome<DeliveryOutcome>[],
   at: Date,
   fence: TermProof,
@@ -93,7 +92,7 @@ async function saveArrived(
  */
 async function saveOutcomes(
   trx: Trx,
-  target: CompletionTarget,
+  target: OutcomeTarget,
   group: readonly ItemOutcome<DeliveryOutcome>[],
   at: Date,
   fence: TermProof,

@@ -5,7 +5,8 @@ import { json } from '../../db/statements.ts'
 import { type Reason, sentenceOf } from '../../texts/reason.ts'
 import type { ItemClaim } from './claims.ts'
 import { noBody } from './deliveries.ts'
-import type { DeliveryTarget } from './delivery-target.ts'
+import type { OutcomeTarget } from './delivery-target.ts'
+import { contentOfDone } from './item-versions.ts'
 
 /** What was delivered: the digest of the body, and what is stored of it for a later delete. */
 type DeliveredBody = {
@@ -42,15 +43,16 @@ export type DeliveryResultRow = RowResult & {
 
 /**
  * Writes results of deliveries in one statement. The transaction has locked the rows. `at` is the time shown to
- * operators. The payload of an item is removed when its delivery is done.
+ * operators. The payload of an item is removed when its delivery is done, unless nothing else has it.
  */
 export async function writeResults(
   trx: Trx,
-  { flow, destination }: DeliveryTarget,
+  target: OutcomeTarget,
   results: readonly DeliveryResultRow[],
   at: Date,
 ): Promise<void> {
   if (results.length === 0) return
+  const { flow, destination } = target
   const isDone = sql`became in ('delivered', 'unchanged', 'skipped')`
   const isDelivered = sql`became in ('delivered', 'delivered_before')`
   const hasFailed = sql`became in ('retrying', 'failed')`
@@ -79,7 +81,7 @@ export async function writeResults(
       claim_exact = case when ${isDelivered} then given.claim_exact when ${isEndedDelete} then null
         when is_begun then coalesce(row.claim_exact, given.claim_exact) else row.claim_exact end,
       may_have_arrived = not ${isDelivered} and (may_have_arrived or is_begun),
-      payload = case when not ${isDone} then payload end,
+      payload = case when ${isDone} then ${contentOfDone(target)} else payload end,
       asked = case when not ${isDone} then asked end,
       skipped = case when became = 'skipped' then given.words else skipped end,
       attempts = coalesce(given.attempts, row.attempts),

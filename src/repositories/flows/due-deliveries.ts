@@ -10,7 +10,8 @@ import {
   type PendingDelivery,
   type SendTarget,
 } from './deliveries.ts'
-import type { DeliveryTarget } from './delivery-target.ts'
+import type { OutcomeTarget } from './delivery-target.ts'
+import { contentOfDone } from './item-versions.ts'
 import { inKeyOrder } from './key-order.ts'
 
 /** A place in the order in which a destination gets its deliveries. */
@@ -144,7 +145,6 @@ export type CompletedRow = Pick<DeliveryRow, 'pk' | 'version' | 'state' | 'may_h
 }
 
 /** The destination whose rows are completed. `keepsHistory` also records deliveries for the operator. */
-export type CompletionTarget = DeliveryTarget & { keepsHistory: boolean }
 
 /**
  * Like completeDelivered, as a single statement, so that rows are not locked during a round trip. It checks the lease
@@ -153,7 +153,7 @@ export type CompletionTarget = DeliveryTarget & { keepsHistory: boolean }
  */
 export async function completeArrived(
   db: Db,
-  target: CompletionTarget,
+  target: OutcomeTarget,
   arrived: readonly Required<AttemptedRow>[],
   at: Date,
   lease: LeaseToken | null,
@@ -164,15 +164,16 @@ export async function completeArrived(
 
 /**
  * Locks the rows in key order until the transaction ends. A waiting row whose current version arrived is done, and
- * its payload is removed. Returns the rows as they were, and whether they are done.
+ * its payload is removed unless nothing else has it. Returns the rows as they were, and whether they are done.
  */
 export async function completeDelivered(
   db: Db | Trx,
-  { flow, destination, keepsHistory }: CompletionTarget,
+  target: OutcomeTarget,
   tried: readonly AttemptedRow[],
   at: Date,
   alone?: { lease: LeaseToken | null },
 ): Promise<CompletedRow[]> {
+  const { flow, destination, keepsHistory } = target
   const given = tried.map(({ pk, delivered: arrived }) => ({
     pk,
     version: arrived?.version,
@@ -216,7 +217,7 @@ export async function completeDelivered(
     ), done as (
       update deliveries set
         state = 'done', delivered_hash = hash, delivered_at = ${at}, finished_at = ${at},
-        payload = null, last_error = null, last_status = null, why = null, not_before = null,
+        payload = ${contentOfDone(target)}, last_error = null, last_status = null, why = null, not_before = null,
         may_have_arrived = false, delivered_digest = locked.digest, delivered_body = locked.body,
         claim = locked.claim, claim_exact = locked.claim_exact, asked = null,
         remembered = case when not forgets then coalesce(locked.remember, deliveries.remembered) end

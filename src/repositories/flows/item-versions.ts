@@ -4,7 +4,7 @@ import { json } from '../../db/statements.ts'
 import { atOnce, type Step } from '../../db/steps.ts'
 import type { ItemAttemptsTable, ItemVersionsTable } from '../../db/tables.ts'
 import { type Reason, sentenceOf } from '../../texts/reason.ts'
-import type { DeliveryTarget } from './delivery-target.ts'
+import type { DeliveryTarget, OutcomeTarget } from './delivery-target.ts'
 import { inKeyOrder } from './key-order.ts'
 
 /**
@@ -45,6 +45,20 @@ export function keepFirstVersions(flow: string, at: Date): RawBuilder<unknown> {
       case when pg_column_size(found.payload) <= ${sql.lit(contentBytesSurelyKept)}
         or octet_length(found.payload::text) <= ${contentBytesKept} then found.payload end
     from found`
+}
+
+/**
+ * What the row of a delivered item keeps as its `payload`: the content that neither the source nor the history has. A late
+ * request of an earlier version may overwrite it at the destination; then it is sent again.
+ */
+export function contentOfDone({
+  isReadOnce,
+  keepsHistory,
+}: Pick<OutcomeTarget, 'isReadOnce' | 'keepsHistory'>): RawBuilder<unknown> {
+  if (!isReadOnce) return sql`null::jsonb`
+  if (!keepsHistory) return sql`payload`
+  // Its stored size may be the compressed one.
+  return sql`case when octet_length(payload::text) > ${sql.lit(contentBytesKept)} then payload end`
 }
 
 export type NewItemAttempt = Pick<
