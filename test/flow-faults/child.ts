@@ -7,7 +7,7 @@ import { createLogger } from '../../src/http/logging.ts'
 import { openBothSides } from '../support/both-sides.ts'
 import { type CrashPoint, openCrashingDatabase } from './crashing-database.ts'
 import type { StatementStep } from './steps.ts'
-import { losesFieldSuffix, mostItems, unpolledSuffix } from './test-flow.ts'
+import { losesFieldSuffix, mostItems, readOnceSuffix, unpolledSuffix } from './test-flow.ts'
 
 /** What a process is started with: its database, its flow files, and the database with the tables of sources. */
 export type Where = {
@@ -138,8 +138,8 @@ function reportLine(line: string): void {
 }
 
 /**
- * Deliveries that are open, or whose delivered hash is not the current one. The delete of an item that was never sent is done
- * without a request.
+ * Deliveries that are open, whose delivered hash is not the current one, or that keep content that the source can give again.
+ * The delete of an item that was never sent is done without a request.
  */
 async function findOpenDeliveries({ db }: Database): Promise<string[]> {
   type OpenDelivery = Record<
@@ -148,7 +148,8 @@ async function findOpenDeliveries({ db }: Database): Promise<string[]> {
   >
   const { rows } = await sql<OpenDelivery>`
     select flow, pk, destination, state, last_error, skipped from deliveries
-    where (state <> 'done' or delivered_hash is distinct from hash or payload is not null)
+    where (state <> 'done' or delivered_hash is distinct from hash
+        or (payload is not null and flow not like ${`%${readOnceSuffix}`}))
       and not (state = 'done' and kind = 'delete' and delivered_hash is null and skipped is not null)`.execute(
     db,
   )

@@ -42,7 +42,7 @@ export function definitionOf(
           ]
         : []),
     ],
-    // Without a history the service reads an item again that a request under an expired lease may have overtaken.
+    // Without a history the service reads an item again that a request under an expired lease may have overtaken, or its row has it.
     queue: { keepHistory: chance.maybe('history', 0.6) ? '30d' : '0s' },
   }
 }

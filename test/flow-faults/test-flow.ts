@@ -98,11 +98,13 @@ export function createTestFlow(
   return testFlow
 }
 
-/** The end of a flow's name tells the processes what not to do with it. */
+/** The end of a flow's name tells the processes what not to do with it, or what it may keep. */
 export const unpolledSuffix = '-unpolled'
 export const losesFieldSuffix = '-loses'
+export const readOnceSuffix = '-once'
 
-function suffixOf({ polledBy, losesField }: Scenario): string {
+function suffixOf({ source, polledBy, losesField }: Scenario): string {
+  if (source === 'files of changes') return readOnceSuffix
   if (polledBy !== 'harness') return unpolledSuffix
   return losesField ? losesFieldSuffix : ''
 }
