@@ -52,6 +52,13 @@ export const deliveries: readonly Mistake[] = [
     noticedBy: { tests: [['test/outbound/send-attempt.test.ts']] },
   },
   {
+    name: 'what archived files gave is not kept where no history has it',
+    file: 'src/repositories/flows/item-versions.ts',
+    find: 'if (!isReadOnce) return',
+    replace: 'if (!isReadOnce || keepsHistory !== undefined) return',
+    noticedBy: { tests: [['test/flows/late-requests.test.ts', 'archived files']] },
+  },
+  {
     name: 'arrived deliveries are saved although the leader lease was lost',
     file: 'src/repositories/flows/due-deliveries.ts',
     find: 'where exists (select from leased)',
