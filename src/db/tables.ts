@@ -329,7 +329,7 @@ export interface DeliveriesTable {
   may_have_arrived: WithDefault<boolean>
   /** plan: not before this time: backoff, Retry-After, an open circuit */
   not_before: Date | null
-  /** request: the item as the source gave it; null once it is delivered */
+  /** request: the item as the source gave it; null once it is delivered, unless only this row has it */
   payload: Json<Record<string, unknown>> | null
   /** The item's key; with `\was:` and its identity for a row of a former identity */
   pk: Fixed<string>
