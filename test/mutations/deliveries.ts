@@ -104,7 +104,7 @@ export const deliveries: readonly Mistake[] = [
   },
   {
     name: 'a delivery sent under an expired lease is not requeued',
-    file: 'src/flows/deliver/retry-deliveries.ts',
+    file: 'src/flows/deliver/late-requests.ts',
     find: "if (!outcome || row.state === 'failed' || row.version <= outcome.version) continue",
     replace: 'if (outcome) continue',
     noticedBy: { 'flow-faults': 'a delivery sent under an expired lease was requeued' },
