@@ -30,6 +30,7 @@ export async function startSeededChain({
   service?: TestService
 } = {}): Promise<SeededChain> {
   const service = given ?? (await startTestService())
+  service.clock.stayInOneDay(10 * 60_000)
   const url = service.app.server.listening
     ? `http://127.0.0.1:${(service.app.server.address() as AddressInfo).port}`
     : await service.app.listen({ host: '127.0.0.1', port: 0 })

@@ -19,12 +19,20 @@ import { createUnansweredCalls, type UnansweredCalls } from './unanswered-calls.
 
 export const adminToken = 'admin-token-for-tests-0123456789abcdef'
 
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+
 /** A clock that stands on the real time until a test moves it. */
 export class TestClock {
   #offsetMs = 0
   now = (): Date => new Date(Date.now() + this.#offsetMs)
   advance(ms: number): void {
     this.#offsetMs += ms
+  }
+  /** What follows within `ms` is of one day of the shops (UTC-3): where midnight is nearer than that, the next day begins now. */
+  stayInOneDay(ms: number): void {
+    const leftMs = dayMs - ((this.now().getTime() - 3 * hourMs) % dayMs)
+    if (leftMs < ms) this.advance(leftMs)
   }
 }
 
