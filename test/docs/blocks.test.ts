@@ -156,6 +156,7 @@ test('the commands of the pages run in order, and the tutorials end with the res
 const englishPages: Record<string, string> = {
   'docs/es/primer-flujo.md': 'docs/tutorials/first-flow.md',
   'docs/es/cobrar-desde-el-erp.md': 'docs/how-to/charge-from-an-erp.md',
+  'docs/es/probar-la-caja.md': 'docs/how-to/test-a-till.md',
 }
 
 test.each(translated)('%s has the commands of the English page', (page) => {

@@ -237,3 +237,13 @@ test('the page has a row for each of the ten cases, and no other', { tags: ['lon
   )
   expect(cases).toHaveLength(10)
 })
+
+test('the Spanish page has the same rows, with the same names and answers', () => {
+  const namesIn = (file: string) =>
+    [...readFileSync(file, 'utf8').matchAll(/^\| `.*$/gm)].map(([row]) =>
+      row.match(/`[^`]+`|[A-Z]{2,}_[A-Z]+/g),
+    )
+  const english = namesIn('docs/how-to/test-a-till.md')
+  expect(english.length).toBeGreaterThan(20)
+  expect(namesIn('docs/es/probar-la-caja.md')).toEqual(english)
+})
