@@ -45,7 +45,7 @@ async function answer(name: string, how: string): Promise<void> {
   await expect.poll(() => questionOf(name), { timeout: 10_000 }).toMatchObject({ state: 'asked' })
   const { number } = await questionOf(name)
   await flows.call('POST', `/flow/${name}/question`, { body: { number, answer: how } })
-  expect(await questionOf(name)).toMatchObject({ state: 'none' })
+  await expect.poll(() => questionOf(name), { timeout: 10_000 }).toMatchObject({ state: 'none' })
 }
 
 beforeAll(async () => {
