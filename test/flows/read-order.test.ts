@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { syncItem } from '../../src/flows/control/sync-item.ts'
 import { resetItem } from '../../src/flows/poll/pauses-and-limits.ts'
+import type { SourceRow } from '../../src/flows/types.ts'
 import { findHashes, renewHashes, upsertHashes } from '../../src/repositories/flows/flow-items.ts'
 import { findFlowState } from '../../src/repositories/flows/flow-state.ts'
 import { openTestDatabase } from '../support/database.ts'
@@ -59,6 +60,71 @@ test('content that a poll read before a sync of the item does not replace the ne
   expect(sent(poll)).toEqual([
     ['x', 1],
     ['x', 2],
+  ])
+})
+
+/** Begins a sync whose first answer of the source comes when it is released; a later read gives what is there then. */
+async function slowSync(poll: TestPoll, pk: string, first: SourceRow, ...later: SourceRow[]) {
+  const begun = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
+  poll.runtime.source.readItem = async () => {
+    poll.runtime.source.readItem = async () => later
+    begun.resolve()
+    await released.promise
+    return [first]
+  }
+  const ended = sync(poll, pk)
+  await begun.promise
+  return {
+    release: () => {
+      released.resolve()
+      return ended
+    },
+  }
+}
+
+test.each([
+  { what: 'a known item', pk: 'x', before: [['x', 1]] },
+  { what: 'a new item', pk: 'y', before: [] },
+])(
+  '$what: content that a sync read before a poll stored the newer one does not replace it',
+  async ({ pk, before }) => {
+    const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+    poll.rows = [[{ id: 'x', v: 1, at: 1 }]]
+    await poll.poll()
+    const newer = { id: pk, v: 3, at: 4 }
+    poll.rows = [[newer]]
+    let slow: Awaited<ReturnType<typeof slowSync>> | undefined
+    poll.beforeBatch = async () => {
+      slow = await slowSync(poll, pk, { id: pk, v: 2, at: 3 }, newer)
+    }
+    await poll.poll()
+    expect(await slow?.release()).toMatchObject({ found: true, changed: false })
+    // The cursor has passed the newer content: no later poll reads it again.
+    poll.beforeBatch = () => undefined
+    poll.rows = [[]]
+    await poll.poll()
+    expect(sent(poll).filter(([of]) => of === pk)).toEqual([...before, [pk, 3]])
+  },
+)
+
+test('of two syncs of an item at once, the one that began later does not restore what it read earlier', async () => {
+  const poll = await create()
+  poll.rows = [[{ id: 'x', v: 1 }]]
+  await poll.poll()
+  const [older, newer] = [
+    { id: 'x', v: 2 },
+    { id: 'x', v: 3 },
+  ]
+  const earlier = await slowSync(poll, 'x', newer, newer)
+  const later = await slowSync(poll, 'x', older, newer)
+  expect(await earlier.release()).toMatchObject({ changed: true })
+  expect(await later.release()).toMatchObject({ changed: false })
+  poll.rows = [[newer]]
+  await poll.poll()
+  expect(sent(poll)).toEqual([
+    ['x', 1],
+    ['x', 3],
   ])
 })
 
@@ -143,6 +209,28 @@ test('a sync does not restore an item that a poll has found missing meanwhile', 
   }
   expect(await sync(poll, 'x')).toEqual({ found: false, changed: false, jobs: 0 })
   expect(sent(poll)).toEqual([
+    ['x', 1],
+    ['x', 'delete'],
+  ])
+})
+
+test('a sync that began during a poll does not restore an item that this poll has found missing', async () => {
+  const poll = await create({
+    flow: { deletes: { mode: 'delete', guard: { maxPercent: 100, minItems: 0 } } },
+  })
+  const other = { id: 'other', v: 1 }
+  poll.rows = [[{ id: 'x', v: 1 }, other]]
+  await poll.poll()
+  poll.rows = [[other]]
+  let slow: Awaited<ReturnType<typeof slowSync>> | undefined
+  poll.beforeBatch = async () => {
+    slow = await slowSync(poll, 'x', { id: 'x', v: 1 })
+  }
+  await poll.poll()
+  expect(await slow?.release()).toEqual({ found: false, changed: false, jobs: 0 })
+  poll.beforeBatch = () => undefined
+  await poll.poll()
+  expect(sent(poll).filter(([pk]) => pk === 'x')).toEqual([
     ['x', 1],
     ['x', 'delete'],
   ])

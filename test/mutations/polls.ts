@@ -59,9 +59,16 @@ export const polls: readonly Mistake[] = [
   {
     name: 'an earlier read replaces the result of a later read',
     file: 'src/repositories/flows/flow-items.ts',
-    find: ".whereRef('flow_items.read_number', isLater ? '<=' : '<', 'excluded.read_number'),",
-    replace: ".whereRef('flow_items.read_number', '<>', 'excluded.read_number'),",
+    find: ".whereRef('flow_items.read_number', isLater ? '<=' : '<', 'excluded.read_number')",
+    replace: ".whereRef('flow_items.read_number', '<>', 'excluded.read_number')",
     noticedBy: { 'flow-faults': 'a violation' },
+  },
+  {
+    name: 'a sync stores what it read although another read has stored the item meanwhile',
+    file: 'src/flows/control/sync-item.ts',
+    find: '{ read, at, since })',
+    replace: '{ read, at })',
+    noticedBy: { tests: [['test/flows/read-order.test.ts', 'content that a sync read before']] },
   },
   {
     name: 'an added destination gets only changed items',

@@ -1,6 +1,11 @@
 import type { Trx } from '../../db/database.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-errors.ts'
-import { confirmItem, lockItems, upsertHashes } from '../../repositories/flows/flow-items.ts'
+import {
+  confirmItem,
+  findReadOf,
+  lockItems,
+  upsertHashes,
+} from '../../repositories/flows/flow-items.ts'
 import { findFlowState, hasPollBegunSince, nextRead } from '../../repositories/flows/flow-state.ts'
 import { controlError } from '../control-errors.ts'
 import { retryFailed } from '../deliver/retry-deliveries.ts'
@@ -31,14 +36,18 @@ export async function syncItem(
   const key = splitKey(pk, flow.item.key.length)
   if (!key) return { found: false, changed: false, jobs: 0 }
   for (let reads = 0; reads < mostReads; reads += 1) {
-    const read = await nextRead(deps.database.db)
-    const became = await readAndStore(deps, runtime, { pk, key, read }).catch(async (error) => {
-      if (error instanceof SourceError) {
-        const problem = { flow: flow.name, pk, why: error.why, at: deps.now() }
-        await insertSourceProblem(deps.database.db, problem)
-      }
-      throw error
-    })
+    const { db } = deps.database
+    const since = { read: await findReadOf(db, flow.name, pk) }
+    const read = await nextRead(db)
+    const became = await readAndStore(deps, runtime, { pk, key, read, since }).catch(
+      async (error) => {
+        if (error instanceof SourceError) {
+          const problem = { flow: flow.name, pk, why: error.why, at: deps.now() }
+          await insertSourceProblem(deps.database.db, problem)
+        }
+        throw error
+      },
+    )
     if (became === 'not found') return { found: false, changed: false, jobs: 0 }
     if (became === 'changed') return { found: true, changed: true, jobs: flow.destinations.length }
     if (became === 'unchanged') {
@@ -52,7 +61,13 @@ export async function syncItem(
   )
 }
 
-type One = { pk: string; key: readonly string[]; read: number }
+/** `since`: the read that had stored the item before this one began. */
+type One = {
+  pk: string
+  key: readonly string[]
+  read: number
+  since: { read: number | undefined }
+}
 type Became = 'changed' | 'unchanged' | 'overtaken' | 'not found'
 
 /** The pass of a poll, over the records of one item. */
@@ -79,20 +94,21 @@ async function readAndStore(deps: PollDeps, runtime: FlowRuntime, one: One): Pro
 
 /**
  * Stores and queues the content of one item unless it is `overtaken`: a later poll may have read newer content and
- * seen no change in it.
+ * seen no change in it, or another read has stored the item while the source answered this one.
  */
 function createItemWriter(
   deps: PollDeps,
   runtime: FlowRuntime,
   trx: Trx,
-  { pk, read }: One,
+  { pk, read, since }: One,
 ): PassWriter & { became(): Became } {
   const { name } = runtime.flow
   let became: Became = 'not found'
   const store = async ({ hash, value }: Item, isForced: boolean): Promise<Became> => {
     if (await hasPollBegunSince(trx, name, read)) return 'overtaken'
     await refuseUnknownDestinations(deps, runtime, await findFlowState(trx, name))
-    const { ours, same } = await upsertHashes(trx, name, [{ pk, hash }], { read, at: deps.now() })
+    const at = deps.now()
+    const { ours, same } = await upsertHashes(trx, name, [{ pk, hash }], { read, at, since })
     if (same.has(pk)) return 'unchanged'
     if (!ours.has(pk)) return 'overtaken'
     await deps.enqueue(trx, runtime, [{ pk, kind: 'upsert', hash, value, change: read, isForced }])

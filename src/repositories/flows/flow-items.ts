@@ -89,19 +89,42 @@ export async function lockItems(
   )
 }
 
-/** `byPoll`: the poll remembers what it stores. */
-type ItemsRead = { read: number; at: Date; isLater?: boolean; byPoll?: boolean }
+/** The number of no read: they begin with 1. */
+const noRead = 0
+
+/** The read that stored the item last; undefined for an item that has no row. */
+export async function findReadOf(db: Db, flow: string, pk: string): Promise<number | undefined> {
+  const row = await db
+    .selectFrom('flow_items')
+    .select('read_number')
+    .where('flow', '=', flow)
+    .where('pk', '=', pk)
+    .executeTakeFirst()
+  return row?.read_number
+}
+
+/**
+ * `byPoll`: the poll remembers what it stores. `since`: findReadOf before the source was asked. Another read that has stored
+ * the item meanwhile may have found newer content, whichever of the two began later.
+ */
+type ItemsRead = {
+  read: number
+  at: Date
+  isLater?: boolean
+  byPoll?: boolean
+  since?: { read: number | undefined }
+}
 
 /**
  * Stores the hashes of a read in key order, so that two writers do not deadlock. Returns the keys it stored (`ours`),
  * and those for which another writer stored the same hash meanwhile (`same`). Items that a later read has stored stay
- * unchanged. `isLater` marks later records of the same read.
+ * unchanged, and with `since` those that any other read has. `isLater` marks later records of the same read.
  */
 export async function upsertHashes(
   trx: Trx,
   flow: string,
   items: readonly { pk: string; hash: string }[],
-  { read, at, isLater = false, byPoll = false }: ItemsRead,
+  { read, at, isLater = false, byPoll = false, since }: ItemsRead,
 ): Promise<{ ours: Set<string>; same: Set<string> }> {
   if (items.length === 0) return { ours: new Set(), same: new Set() }
   // As two lists, because building and parsing thousands of parameters takes longer than the insert.
@@ -109,12 +132,18 @@ export async function upsertHashes(
   const hashes = items.map(({ hash }) => hash)
   // A row that did not exist could not be locked: another transaction may have inserted it without committing yet.
   const isSame = sql<boolean>`coalesce(flow_items.seen_as, flow_items.hash) = excluded.hash`
+  const isSince = since
+    ? sql<boolean>`flow_items.read_number = ${since.read ?? noRead}`
+    : sql<boolean>`true`
+  // A row that is gone was deleted by another read.
+  const isThere = sql`where exists (select from flow_items as known where (known.flow, known.pk) = (${flow}, one.pk))`
   const stored = await trx
     .insertInto('flow_items')
     .columns(['flow', 'pk', 'hash', 'changed_at', 'read_number'])
     .expression(
       sql<never>`select ${flow}::text, pk, hash, ${at}::timestamptz, ${read}::bigint
         from unnest(${pks}::text[], ${hashes}::text[]) as one (pk, hash)
+        ${since?.read === undefined ? sql`` : isThere}
         order by pk`,
     )
     .onConflict((conflict) =>
@@ -129,7 +158,8 @@ export async function upsertHashes(
           missed_scans: 0,
           missed_since: null,
         }))
-        .whereRef('flow_items.read_number', isLater ? '<=' : '<', 'excluded.read_number'),
+        .whereRef('flow_items.read_number', isLater ? '<=' : '<', 'excluded.read_number')
+        .where(isSince),
     )
     .returning(['pk', 'seen_as'])
     .execute()
