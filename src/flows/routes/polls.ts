@@ -67,9 +67,7 @@ const syncRoutes: FastifyPluginAsyncZod<ControlDeps> = async (app, { flows }) =>
         params: ItemParams,
         response: {
           200: SyncItemResponse,
-          409: failureResponse(
-            'Polls began again and again while the item was read; they send it. Ask again',
-          ),
+          409: failureResponse('Polls or other reads of this item came first each time. Ask again'),
           ...sourceResponses,
         },
       },

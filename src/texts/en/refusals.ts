@@ -47,8 +47,7 @@ export const refusals = {
   FLOWS_NOT_LOADED: 'The flows could not be loaded; the log says why',
   SERVICE_STOPPING: 'The service is stopping; try again',
   POLLED_ELSEWHERE: 'Another process is polling this flow',
-  ITEM_POLLED_MEANWHILE:
-    'The flow is polled again and again while the item is read; its polls send it',
+  ITEM_POLLED_MEANWHILE: 'Polls or other reads of this item came first each time; ask again',
   CONNECTION_NOT_THERE: 'There is no such connection',
   CONNECTION_ANSWERS: 'The database answers',
   CONNECTION_STATUS: 'The address answers with HTTP {status}',

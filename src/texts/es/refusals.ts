@@ -48,8 +48,7 @@ export const refusals = {
   FLOWS_NOT_LOADED: 'Los flujos no se pudieron cargar: el registro dice por qué',
   SERVICE_STOPPING: 'El servicio se está deteniendo: probá de nuevo',
   POLLED_ELSEWHERE: 'Otro proceso está leyendo este flujo',
-  ITEM_POLLED_MEANWHILE:
-    'El flujo se lee una y otra vez mientras se lee el ítem: sus corridas lo envían',
+  ITEM_POLLED_MEANWHILE: 'Otras lecturas de este ítem terminaron antes cada vez; pedilo de nuevo',
   CONNECTION_NOT_THERE: 'No existe esa conexión',
   CONNECTION_ANSWERS: 'La base de datos responde',
   CONNECTION_STATUS: 'La dirección responde con HTTP {status}',
