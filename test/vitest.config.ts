@@ -39,8 +39,6 @@ export default defineConfig({
     sequence: { sequencer: SlowFirst },
     experimental: { viteModuleRunner: false },
     testTimeout: 20_000 * timesAsMany,
-    // A test that loses a race with a busy runner is a fault of the test. The runner names it, and goes on.
-    retry: process.env.CI ? 1 : 0,
     hookTimeout: 60_000,
     expect: { poll: { timeout: 10_000, interval: 15 } },
   },

@@ -19,8 +19,6 @@ export default defineConfig({
     isolate: false,
     execArgv: ['--max-semi-space-size=64'],
     experimental: { viteModuleRunner: false },
-    // As with the other tests; the second try is printed beside the result.
-    retry: process.env.CI ? 1 : 0,
     testTimeout: 60_000,
     hookTimeout: 120_000,
     // What is waited for comes at once on a machine at rest; a busy one is waited for.
