@@ -299,11 +299,13 @@ function settingsOf({
 /** What works beside the requests. */
 function createJobs({ config, database }: PaymentSideOptions, { job }: Base, deps: PaymentDeps) {
   const pauses = createAccountPauses()
-  const rhythm = { intervalMs: config.sweepIntervalMs }
-  const inbox = createWebhookInbox(deps, pauses, rhythm)
+  const inbox = createWebhookInbox(deps, pauses)
   return {
     inbox,
-    sweeper: createSweeper(deps, inbox, pauses, { ...rhythm, keep: config.keep }),
+    sweeper: createSweeper(deps, inbox, pauses, {
+      intervalMs: config.sweepIntervalMs,
+      keep: config.keep,
+    }),
     paymentWatch: new PaymentWatch(deps),
     endpoints: new EndpointDispatcher(deps),
     settlementJobs: createSettlementJobs(deps),

@@ -65,6 +65,8 @@ type FleetDeps = {
 
 /** The delay until a change is seen. A silent terminal, one after `silentAfterMs`, must be known within half a minute. */
 const intervalMs = 6_000
+/** The same while no charge is open: one that begins meanwhile is silent only after `silentAfterMs`. */
+const restMs = 15_000
 /** Kept between runs, so that one process writes all changes until it stops or its lease expires. */
 const lease = 'fleet'
 const housekeepingMs = 3600_000
@@ -84,13 +86,15 @@ export class Fleet implements ObservationWriter {
   #troubles = new Map<string, Health>()
   #held: LeaseToken | undefined
   #deletedAt = Number.NEGATIVE_INFINITY
+  #hasOpenCharges = false
 
   constructor(deps: FleetDeps) {
     this.#deps = deps
     this.#observations = createObservationWriter(deps.database, deps.now, deps.log)
     this.#job = createBackgroundJob(deps, {
       name: 'fleet-states',
-      intervalMs,
+      intervalMs: restMs,
+      untilNextMs: async () => (this.#hasOpenCharges ? intervalMs : restMs),
       run: () => this.tick(),
       finish: () => this.#finish(),
     })
@@ -157,11 +161,16 @@ export class Fleet implements ObservationWriter {
       return false
     }
     const health = await this.#derive()
-    const changes = await database.transaction((trx) => this.#keepChanges(trx, health, own))
-    if (changes === undefined) return false
-    this.#logChanges(changes)
-    if (changes.length > 0) database.announce(fleetChannel, '')
-    this.#remember(await listFleetStates(database.db))
+    const known = await listFleetStates(database.db)
+    if (this.#changesOf(known, health).length > 0) {
+      const changes = await database.transaction((trx) => this.#keepChanges(trx, health, own))
+      if (changes === undefined) return false
+      this.#logChanges(changes)
+      database.announce(fleetChannel, '')
+      this.#remember(await listFleetStates(database.db))
+    } else {
+      this.#remember(known)
+    }
     await this.#deleteOldRows()
     return true
   }
@@ -180,6 +189,10 @@ export class Fleet implements ObservationWriter {
     await this.flush()
     const at = this.#deps.now()
     const seen = await readObservations(this.#deps.database.db, this.#flows, at, client)
+    if (client === undefined) {
+      const charges = seen.boxes.flatMap((box) => box.charges)
+      this.#hasOpenCharges = charges.some(({ endedAt }) => endedAt === null)
+    }
     return deriveHealth(seen, at)
   }
 
@@ -203,11 +216,14 @@ export class Fleet implements ObservationWriter {
 
   async #keepChanges(trx: Trx, health: FleetHealth, own: LeaseToken) {
     if (!(await keepLease(trx, own))) return undefined
-    const known = await listFleetStates(trx)
-    const changes = findChanges(known, health, { hasFlows: this.#flows !== undefined })
+    const changes = this.#changesOf(await listFleetStates(trx), health)
     await writeFleetChanges(trx, changes)
     await writeTerminalEvents(trx, changes, health.boxes)
     return changes
+  }
+
+  #changesOf(known: readonly FleetStateRow[], health: FleetHealth) {
+    return findChanges(known, health, { hasFlows: this.#flows !== undefined })
   }
 
   #logChanges(changes: ReturnType<typeof findChanges>): void {

@@ -1,5 +1,7 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import type { Db } from '../db/database.ts'
 import { furthestAttemptMs } from '../domain/endpoint-schedule.ts'
+import { unknownResults } from '../domain/order-state.ts'
 
 const minuteMs = 60_000
 
@@ -31,6 +33,24 @@ export function hasCome(at: Date, now: Date, furthestMs: number): boolean {
 export function columnHasCome(column: string, now: Date, furthestMs: number) {
   const furthest = new Date(now.getTime() + furthestMs)
   return sql<SqlBool>`(${sql.ref(column)} <= ${now} or ${sql.ref(column)} > ${furthest})`
+}
+
+/** Kinds of work that a process may lease. */
+export type DueWork = Record<'webhooks' | 'statusChecks' | 'operations', boolean>
+
+/** Which kinds of work are due, leased by no process. The ends of each index tell it. */
+export async function findDueWork(db: Db, now: Date): Promise<DueWork> {
+  const isDue = (time: string, rows: RawBuilder<unknown>, furthestMs: number) => {
+    const furthest = new Date(now.getTime() + furthestMs)
+    const at = sql.ref(time)
+    return sql<boolean>`(select coalesce(min(${at}) <= ${now} or max(${at}) > ${furthest}, false) from ${rows})`
+  }
+  const open = sql`order_operations where state in (${sql.join(unknownResults)})`
+  const { rows } = await sql<DueWork>`select
+    ${isDue('next_attempt_at', sql`webhook_log`, furthestMs.webhook)} as webhooks,
+    ${isDue('next_check_at', sql`orders`, furthestMs.statusCheck)} as "statusChecks",
+    ${isDue('next_attempt_at', open, furthestMs.operation)} as operations`.execute(db)
+  return rows[0] as DueWork
 }
 
 /** How much due work a process leases at once. It keeps work out of memory and shares it among accounts. */

@@ -7,14 +7,18 @@ export const audit: readonly Mistake[] = [
     file: 'src/payments/audit/seal-activity.ts',
     find: "else if (head.seq > 0) log.info({ seq: head.seq, hash: head.hash }, 'activity log checkpoint')",
     replace: 'else if (head.seq > 0) return',
-    noticedBy: { tests: [['test/payment/audit-chain.test.ts', 'the sealer runs every second']] },
+    noticedBy: {
+      tests: [['test/payment/audit-chain.test.ts', 'sealed a second after it was written']],
+    },
   },
   {
     name: 'checkpoints are written once only',
     file: 'src/payments/audit/seal-activity.ts',
     find: 'if (now - lastCheckpoint < checkpointMs) return',
     replace: 'if (lastCheckpoint > 0) return',
-    noticedBy: { tests: [['test/payment/audit-chain.test.ts', 'the sealer runs every second']] },
+    noticedBy: {
+      tests: [['test/payment/audit-chain.test.ts', 'sealed a second after it was written']],
+    },
   },
   {
     name: 'a row that the service did not write is sealed',

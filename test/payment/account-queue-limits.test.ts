@@ -17,7 +17,6 @@ function openQueues() {
   const queues = new AccountQueues({ now: () => new Date(0) } as PaymentDeps, {
     name: 'test',
     pauses: createAccountPauses(),
-    intervalMs: 1_000,
     atOnce: 4,
     lease: async (_now, _until, limits) => {
       asked.push(limits)

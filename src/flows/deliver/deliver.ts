@@ -1,9 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Database, notify } from '../../db/database.ts'
+import { type BackgroundJob, createBackgroundJob } from '../../jobs/background-job.ts'
 import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import type { Leader } from '../../jobs/leader.ts'
 import type { DeliveryTarget } from '../../repositories/flows/delivery-target.ts'
 import { deleteDestinationState } from '../../repositories/flows/destination-states.ts'
+import { listDueTargets } from '../../repositories/flows/due-deliveries.ts'
 import { deliveriesChannel, notifyDeliveries } from '../../repositories/flows/flow-events.ts'
 import { countInFlight, saveInFlight } from '../../repositories/flows/leader-lease.ts'
 import type { Flow } from '../definition/schema.ts'
@@ -44,7 +46,7 @@ const notifyAfterMs = 500
 
 /**
  * Delivers the changes of flows: durably, in order per item, at least once. A row of `deliveries` is its own job. The
- * leader walks over the rows of each destination: when a writer wakes it, and once a second. Only the leader sends, so
+ * leader walks over the rows of each destination: when a writer wakes it, and when it finds, looking once a second, that some are due. Only the leader sends, so
  * concurrency, rate limit and breaker of a definition hold over all processes.
  */
 export class Deliveries {
@@ -66,6 +68,7 @@ export class Deliveries {
   #notifyTimer: NodeJS.Timeout | undefined
   #notifying: Promise<void> | undefined
   #inFlightTimer: NodeJS.Timeout | undefined
+  readonly #look: BackgroundJob<void>
   #isStopped = false
   #unlisten: (() => Promise<unknown>) | undefined
   /** For /stats of other processes. */
@@ -74,10 +77,15 @@ export class Deliveries {
   constructor(deps: DeliveriesDeps) {
     this.#deps = deps
     this.#stops = createStops(deps, () => this.#wakeAll())
+    const pollMs = deps.pollMs ?? 1_000
+    this.#look = createBackgroundJob(
+      { sleep: (ms, signal) => wait(ms, undefined, { signal }), log: deps.log },
+      { name: 'due-deliveries', intervalMs: pollMs, run: () => this.#findDue() },
+    )
     this.#workDeps = {
       ...deps,
       sleep: deps.sleep ?? ((ms) => wait(ms)),
-      pollMs: deps.pollMs ?? 1_000,
+      pollMs,
       openFlows: () => ({
         deleting: [...this.#deleting],
         keeping: [...this.#flows.keys()].filter((flow) => !this.#deleting.has(flow)),
@@ -112,6 +120,7 @@ export class Deliveries {
       this.#stored = 0
       this.#wakeAll()
     })
+    this.#look.start()
     this.#inFlightTimer = setInterval(() => void this.#storeInFlight(), inFlightEveryMs).unref()
     this.#unlisten = () => {
       unfollow()
@@ -133,6 +142,7 @@ export class Deliveries {
    */
   async stop({ timeoutMs = stopMs }: { timeoutMs?: number } = {}): Promise<void> {
     this.#isStopped = true
+    await this.#look.stop()
     await Promise.all([...this.#working].map((work) => work.stop(timeoutMs)))
     clearInterval(this.#inFlightTimer)
     await this.#unlisten?.()
@@ -232,6 +242,16 @@ export class Deliveries {
     this.#working.add(work)
     const wasBlocked = work.start()
     if (wasBlocked) await tryNow({ database, now }, target)
+  }
+
+  /** Wakes the workers at rest for which something has become due. */
+  async #findDue() {
+    const resting = [...this.#working].filter((work) => work.isAtRest())
+    if (resting.length === 0 || !this.#deps.leader.current()) return
+    const targets = resting.map((work) => ({ flow: work.flow, destination: work.definition.name }))
+    for (const target of await listDueTargets(this.#deps.database.db, targets)) {
+      this.#find(target)?.lookAgain()
+    }
   }
 
   #find({ flow, destination }: DeliveryTarget) {

@@ -68,6 +68,8 @@ export type WorkerDeps = {
   leader: Pick<Leader, 'current'>
   /** How often the worker looks for deliveries that became due. New deliveries wake it at once. */
   pollMs: number
+  /** The same at rest, when the last look found nothing: for a caller that calls `lookAgain` itself. `pollMs` when absent. */
+  restMs?: number
   sleep(ms: number): Promise<void>
   log: Log
   writerLimits?: WriterLimits
@@ -134,6 +136,8 @@ export class DeliveryWorker<Row, Outcome> {
   #walkedAt = Number.NEGATIVE_INFINITY
   #walkAgainMs: number
   #isWalkOver = true
+  /** The last walk found nothing from its beginning. */
+  #isAtRest = false
   #wasWoken = false
   #wakeSignal = Promise.withResolvers<void>()
   /** With more than this in memory nothing is read. */
@@ -169,6 +173,16 @@ export class DeliveryWorker<Row, Outcome> {
   /** There may be work. */
   wake(): void {
     this.#wasWoken = true
+    this.#wakeSignal.resolve()
+  }
+
+  isAtRest(): boolean {
+    return this.#isAtRest
+  }
+
+  /** Something is due: the next walk begins as soon as without a rest. */
+  lookAgain(): void {
+    this.#isAtRest = false
     this.#wakeSignal.resolve()
   }
 
@@ -332,7 +346,10 @@ export class DeliveryWorker<Row, Outcome> {
 
   /** Whether there may be deliveries to read. The walk restarts from time to time. */
   #mayFind(): boolean {
-    if (this.#isWalkOver && performance.now() - this.#walkedAt >= this.#walkAgainMs) {
+    const againMs = this.#isAtRest
+      ? Math.max(this.#walkAgainMs, this.#deps.restMs ?? 0)
+      : this.#walkAgainMs
+    if (this.#isWalkOver && performance.now() - this.#walkedAt >= againMs) {
       this.#walk = this.#work.walk()
       this.#walkedAt = Number.NEGATIVE_INFINITY
       this.#isWalkOver = false
@@ -354,7 +371,10 @@ export class DeliveryWorker<Row, Outcome> {
     const startedAt = performance.now()
     const found = await this.#walk.next(limit)
     this.#isWalkOver = found.length < limit
-    if (this.#walkedAt === Number.NEGATIVE_INFINITY) {
+    const isFirst = this.#walkedAt === Number.NEGATIVE_INFINITY
+    if (found.length > 0) this.#isAtRest = false
+    else if (isFirst) this.#isAtRest = true
+    if (isFirst) {
       this.#walkedAt = performance.now()
       this.#walkAgainMs = Math.max(this.#deps.pollMs, (this.#walkedAt - startedAt) / walkShare)
     }
@@ -373,6 +393,7 @@ export class DeliveryWorker<Row, Outcome> {
     // The process that worked the queue before may have left deliveries anywhere.
     this.#walkedAt = Number.NEGATIVE_INFINITY
     this.#isWalkOver = true
+    this.#isAtRest = false
     while (!this.#isStopping && !signal.aborted) {
       this.#wakeSignal = Promise.withResolvers()
       try {

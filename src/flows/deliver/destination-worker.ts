@@ -71,6 +71,10 @@ export type DestinationWork = OpenDestination & {
   start(): boolean
   /** There may be deliveries. */
   wake(): void
+  /** Whether it found nothing due, and waits until it is woken. */
+  isAtRest(): boolean
+  /** Something is due. */
+  lookAgain(): void
   /** How many items are being sent or wait in memory. */
   inFlight(): number
   /** Attempts under way may end until `timeoutMs`; later ones are abandoned and not counted. */
@@ -84,6 +88,9 @@ export type DestinationWork = OpenDestination & {
  * than its request.
  */
 const onServer = { groupSize: 1_000, lanes: 2, gatherMs: 15 }
+
+/** Deliveries looks for all workers at rest with one statement. */
+const restMs = 10_000
 
 /** Opens a destination. Rejects if its definition cannot be opened; nothing is sent before `start`. */
 export function openWork(
@@ -130,7 +137,7 @@ export function openWork(
       worker = new DeliveryWorker(
         {
           leader: deps.leader,
-          pollMs: deps.pollMs,
+          ...{ pollMs: deps.pollMs, restMs },
           sleep: deps.sleep,
           log,
           // The embedded database runs one statement at a time, and other requests must not wait long.
@@ -141,6 +148,8 @@ export function openWork(
       return wasBlocked
     },
     wake: () => worker?.wake(),
+    isAtRest: () => worker?.isAtRest() ?? false,
+    lookAgain: () => worker?.lookAgain(),
     inFlight: () => worker?.inFlight() ?? 0,
     stop: async (timeoutMs) => await worker?.stop(timeoutMs),
     async close() {

@@ -13,7 +13,7 @@ import {
 import type { PaymentDeps } from '../deps.ts'
 import { type ChainPlace, isHeadAuthentic, isSigned, sealEntry, signHead } from './signatures.ts'
 
-type SealDeps = Pick<PaymentDeps, 'database' | 'auditKey' | 'now' | 'sleep' | 'log'>
+type SealDeps = Pick<PaymentDeps, 'database' | 'auditKey' | 'now' | 'sleep' | 'log' | 'events'>
 
 /** The chain of the audit log: gives each committed entry its place, in one process at a time. */
 export type ActivityChain = {
@@ -24,13 +24,16 @@ export type ActivityChain = {
   sealAll(): Promise<number>
 }
 
-const everyMs = 1_000
+/** How often entries are looked for without a notification of one. */
+const intervalMs = 30_000
+/** Notified entries are committed within this time, and sealed together. */
+const gatherMs = 1_000
 const checkpointMs = 3_600_000
 /** The embedded database does one thing at a time: a limit lets tills through between batches. */
 const batch = 500
 
 /**
- * An entry is committed with the change that it records, and gets its place in the chain afterwards. The list of waiting entries
+ * An entry is committed with the change that it records, and gets its place in the chain a second afterwards. The list of waiting entries
  * is committed with them, so the next run seals what a crash left or what was committed late.
  *
  * A batch is one transaction under the lock of the head. Two processes never seal the same entry, and a crash between its steps
@@ -58,15 +61,29 @@ export function createActivityChain(deps: SealDeps): ActivityChain {
   }
   const job = createBackgroundJob(deps, {
     name: 'audit-chain',
-    intervalMs: everyMs,
-    run: work,
+    intervalMs,
+    async run(signal) {
+      await deps.sleep(gatherMs, signal).catch(() => undefined)
+      await work()
+    },
     finish() {
       lastCheckpoint = Number.NEGATIVE_INFINITY
       return work()
     },
   })
 
-  return { sealAll, start: job.start, stop: job.stop }
+  let unsubscribe: (() => void) | undefined
+  return {
+    sealAll,
+    start() {
+      unsubscribe ??= deps.events.subscribe(job.wake, job.wake, ['activity'])
+      job.start()
+    },
+    async stop() {
+      unsubscribe?.()
+      await job.stop()
+    },
+  }
 }
 
 type Sealing = {

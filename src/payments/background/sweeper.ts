@@ -3,6 +3,7 @@ import { holdsTerminal, isCancelRequested } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { createBackgroundJob } from '../../jobs/background-job.ts'
 import { withLease } from '../../jobs/with-lease.ts'
+import { findDueWork } from '../../repositories/due-work.ts'
 import {
   leaseDueOperations,
   type OrderOperationRow,
@@ -56,7 +57,6 @@ export function createSweeper(
   const statusChecks = new AccountQueues(deps, {
     name: 'sweeper',
     pauses,
-    intervalMs,
     atOnce: checksAtOnce,
     restMs: checkRestMs,
     async lease(now, leaseUntil, limits) {
@@ -70,7 +70,6 @@ export function createSweeper(
   const operations = new AccountQueues(deps, {
     name: 'sweeper of operations',
     pauses,
-    intervalMs,
     atOnce: operationsAtOnce,
     async lease(now, leaseUntil, limits) {
       const due = await leaseDueOperations(db, now, leaseUntil, limits)
@@ -81,6 +80,17 @@ export function createSweeper(
       }))
     },
     work: ({ operation }) => finishOperation(deps, pauses, operation),
+  })
+  // Rows of other processes that were killed are found here too. One cheap statement: a service at rest asks nothing else for it.
+  const look = createBackgroundJob(deps, {
+    name: 'sweeper',
+    intervalMs,
+    async run() {
+      const due = await findDueWork(db, deps.now())
+      if (due.webhooks) inbox.wake()
+      if (due.statusChecks) statusChecks.wake()
+      if (due.operations) operations.wake()
+    },
   })
   let lastHousekeeping = 0
   const housekeeping = createBackgroundJob(deps, {
@@ -112,12 +122,11 @@ export function createSweeper(
     },
     start() {
       isStarted = true
-      inbox.start()
-      statusChecks.start()
-      operations.start()
+      look.start()
       housekeeping.start()
     },
     async stop() {
+      await look.stop()
       await Promise.all([inbox, statusChecks, operations, housekeeping].map((job) => job.stop()))
     },
   }

@@ -8,6 +8,8 @@ import { numberCommitted } from './feed.ts'
 
 /** The feed is read at this interval even without a notification: only moves of orders have one. */
 const intervalMs = 1_000
+/** The same while all endpoints stand still, or there is none. */
+const restMs = 10_000
 /** Events that come within this time are numbered and queued together. */
 const gatherMs = 200
 /** How long a stop waits for answers. What has none by then is sent again by the next process. */
@@ -27,12 +29,14 @@ export class EndpointDispatcher {
   readonly #stopped = new AbortController()
   readonly #abandoned = new AbortController()
   #unsubscribe: (() => void) | undefined
+  #isAtRest = false
 
   constructor(deps: PaymentDeps) {
     this.#deps = { ...deps, database: deps.database.withConnectionLimit(connectionsAtMost) }
     this.#job = createBackgroundJob(deps, {
       name: 'event-endpoints',
-      intervalMs,
+      intervalMs: restMs,
+      untilNextMs: async () => (this.#isAtRest ? restMs : intervalMs),
       run: async (signal) => {
         await this.#dispatch()
         await deps.sleep(gatherMs, signal).catch(() => undefined)
@@ -68,7 +72,8 @@ export class EndpointDispatcher {
 
   async #dispatch(): Promise<void> {
     const { database, now } = this.#deps
-    if (!(await hasActiveEndpoint(database.db))) return
+    this.#isAtRest = !(await hasActiveEndpoint(database.db))
+    if (this.#isAtRest) return
     await numberCommitted(database)
     for (const key of await listDueEndpoints(database.db, now(), queuedAtMost)) {
       const running = this.#senders.get(key.id)

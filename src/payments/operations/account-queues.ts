@@ -1,6 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Backoff, backoffMs } from '../../domain/backoff.ts'
-import { type BackgroundJob, createBackgroundJob } from '../../jobs/background-job.ts'
 import { isAnswered, ProviderError } from '../../provider/provider.ts'
 import { hasCome, type LeaseLimits } from '../../repositories/due-work.ts'
 import type { PaymentDeps } from '../deps.ts'
@@ -78,8 +77,6 @@ type AccountQueuesOptions<U extends Unit> = {
   /** The name of the work in the log. */
   name: string
   pauses: AccountPauses
-  /** How often due work is searched for without a `wake`. */
-  intervalMs: number
   /** Leases work that is due at `now` for this process, until `leaseUntil`. */
   lease(now: Date, leaseUntil: Date, limits: LeaseLimits): Promise<U[]>
   work(unit: U): Promise<void>
@@ -109,7 +106,6 @@ const collectMs = 50
 export class AccountQueues<U extends Unit> {
   readonly #deps: PaymentDeps
   readonly #options: AccountQueuesOptions<U>
-  readonly #job: BackgroundJob<void>
   readonly #perAccount: number
   readonly #stopped = new AbortController()
   readonly #running = new Map<string, Promise<void>>()
@@ -132,10 +128,6 @@ export class AccountQueues<U extends Unit> {
     this.#deps = deps
     this.#options = options
     this.#perAccount = Math.ceil(options.atOnce / 2)
-    // A run ends at once: a drain may take minutes, and new due work is searched for meanwhile.
-    const run = async () => this.wake()
-    const { name, intervalMs } = options
-    this.#job = createBackgroundJob(deps, { name, intervalMs, run })
   }
 
   /**
@@ -170,22 +162,16 @@ export class AccountQueues<U extends Unit> {
     return true
   }
 
-  /** Searches for due work now. */
+  /** Searches for due work now. Returns at once: it may take minutes, and what becomes due meanwhile is found too. */
   wake(): void {
     this.#noteEvent()
     if (!this.#stopped.signal.aborted) this.#draining ??= this.#drainByItself()
-  }
-
-  /** Starts to search for due work at each interval. */
-  start(): void {
-    this.#job.start()
   }
 
   /** Begins nothing new, and resolves when the running work has ended. */
   async stop(): Promise<void> {
     this.#stopped.abort()
     this.#noteEvent()
-    await this.#job.stop()
     await this.idle()
   }
 

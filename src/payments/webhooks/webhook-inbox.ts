@@ -31,8 +31,8 @@ export type WebhookInbox = {
   reject(delivery: Omit<ReceivedWebhook, 'body'>): Promise<void>
   /** Processes all deliveries that are due now. Returns the number of units: orders, or other subjects. */
   workDue(): Promise<number>
-  /** Starts to process deliveries that are unfinished after a crash, or because provider order not read. */
-  start(): void
+  /** Processes deliveries that are unfinished after a crash, or whose order could not be read. Returns at once. */
+  wake(): void
   /** Starts nothing new, and resolves when all running work is done. */
   stop(): Promise<void>
   /**
@@ -52,17 +52,12 @@ const worksAtOnce = 24
  * Receives the provider's webhooks. Each is stored before it is answered and processed afterwards; a repeated one changes
  * nothing.
  */
-export function createWebhookInbox(
-  deps: PaymentDeps,
-  pauses: AccountPauses,
-  options: { intervalMs: number },
-): WebhookInbox {
+export function createWebhookInbox(deps: PaymentDeps, pauses: AccountPauses): WebhookInbox {
   /** The subjects of deliveries in process. Further deliveries about the same one wait and share one status check. */
   const underWay = new Set<string>()
   const queues = new AccountQueues(deps, {
     name: 'webhook inbox',
     pauses,
-    intervalMs: options.intervalMs,
     atOnce: worksAtOnce,
     async lease(now, leaseUntil, limits) {
       const due = await leaseDueWebhooks(deps.database.db, now, leaseUntil, limits)
@@ -122,7 +117,7 @@ export function createWebhookInbox(
       })
     },
 
-    start: () => queues.start(),
+    wake: () => queues.wake(),
     stop: () => queues.stop(),
     idle: () => queues.idle(),
   }

@@ -10,7 +10,7 @@ import {
   type PendingDelivery,
   type SendTarget,
 } from './deliveries.ts'
-import type { OutcomeTarget } from './delivery-target.ts'
+import type { DeliveryTarget, OutcomeTarget } from './delivery-target.ts'
 import { contentOfDone } from './item-versions.ts'
 import { inKeyOrder } from './key-order.ts'
 
@@ -77,6 +77,22 @@ export function dueDeliveries(
     ${rowsOf(late, until(sql`now()`), true)}
     union all ${rowsOf(late, farAhead, true)}
     union all ${rowsOf(fresh, until(sql`'-infinity'::timestamptz`), false)}`
+}
+
+/** Which of these destinations have a waiting delivery whose time has come. One statement, however many they are. */
+export async function listDueTargets(
+  db: Db,
+  targets: readonly DeliveryTarget[],
+): Promise<DeliveryTarget[]> {
+  const { rows } = await sql<DeliveryTarget>`
+    select flow, destination
+    from unnest(${targets.map(({ flow }) => flow)}::text[], ${targets.map(({ destination }) => destination)}::text[])
+      as target (flow, destination)
+    where (select min(due_at) from deliveries
+      where state = 'waiting' and flow = target.flow and destination = target.destination) <= now()`.execute(
+    db,
+  )
+  return rows
 }
 
 export type DueWalk = {
