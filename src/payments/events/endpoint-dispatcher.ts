@@ -9,7 +9,7 @@ import { numberCommitted } from './feed.ts'
 /** The feed is read at this interval even without a notification: only moves of orders have one. */
 const intervalMs = 1_000
 /** The same while all endpoints stand still, or there is none. */
-const restMs = 10_000
+const restMs = 3_000
 /** Events that come within this time are numbered and queued together. */
 const gatherMs = 200
 /** How long a stop waits for answers. What has none by then is sent again by the next process. */
