@@ -11,6 +11,7 @@ import {
   costOf,
   firstAfterKills,
   idleCost,
+  type Kills,
   makeItems,
   rightAfterOutages,
   type Testbed,
@@ -24,13 +25,13 @@ import { helpOf } from './whole-options.ts'
 // and how soon are they back? Both run in processes of their own, eight requests at a time, and take turns. Counted is the
 // processor time of the program and of the whole database server, which must do no other work. Node-RED and n8n are
 // left out: they are too large for a development dependency.
-// Run: npm run bench -- flows-peers [--items n] [--only import|cost|idle|kills|outages] [--kills n] [--contender ours|graphile-worker]
+// Run: npm run bench -- flows-peers [--items n] [--only import|cost|idle|kills|standby|work|outages] [--kills n] [--contender ours|graphile-worker]
 
-const parts = ['import', 'cost', 'idle', 'kills', 'outages'] as const
+const parts = ['import', 'cost', 'idle', 'kills', 'standby', 'work', 'outages'] as const
 type Part = (typeof parts)[number]
 const options = {
   items: 20_000,
-  'only import|cost|idle|kills|outages': 'all of them',
+  'only import|cost|idle|kills|standby|work|outages': 'all of them',
   kills: 20,
   'contender ours|graphile-worker': 'both',
 }
@@ -52,7 +53,7 @@ const settleMs = 10_000
 
 type Figures = {
   costs: Map<string, Cost>
-  killsMs: readonly number[]
+  kills: Map<string, Kills>
   outagesMs: readonly number[]
 }
 
@@ -71,9 +72,7 @@ async function measure(server: string, contender: Contender): Promise<Figures> {
     const costs = await measureCosts(testbed)
     return {
       costs,
-      killsMs: plays('kills')
-        ? await firstAfterKills(testbed, { kills, count: items, pollMs })
-        : [],
+      kills: await measureKills(testbed),
       outagesMs: plays('outages')
         ? await rightAfterOutages(testbed, { outagesMs, count: items, pollMs })
         : [],
@@ -85,6 +84,18 @@ async function measure(server: string, contender: Contender): Promise<Figures> {
     await source.drop()
     await rm(folder, { recursive: true })
   }
+}
+
+async function measureKills(testbed: Testbed): Promise<Map<string, Kills>> {
+  const found = new Map<string, Kills>()
+  const options = { kills, count: items, pollMs }
+  const play = async (title: string, more: { standby?: boolean; refuses?: boolean }) => {
+    found.set(title, await firstAfterKills(testbed, { ...options, ...more }))
+  }
+  if (plays('kills')) await play('first request after kill -9', {})
+  if (plays('standby')) await play('the same where another process waits', { standby: true })
+  if (plays('work')) await play('the same where every tenth request gets 503', { refuses: true })
+  return found
 }
 
 /** Everything but the import needs what it leaves, so that is always made. */
@@ -138,11 +149,11 @@ function report(names: readonly string[], figures: readonly Figures[]): void {
   }
   const seconds = (ms: number) =>
     Number.isFinite(ms) ? `${(ms / 1_000).toFixed(1)} s` : 'not within two minutes'
-  for (const [place, { killsMs, outagesMs: took }] of figures.entries()) {
-    if (killsMs.length > 0) {
-      const [median, worst] = [quantile(killsMs, 0.5), Math.max(...killsMs)]
+  for (const [place, { kills: killed, outagesMs: took }] of figures.entries()) {
+    for (const [title, { firstMs, again, older }] of killed) {
+      const [median, worst] = [quantile(firstMs, 0.5), Math.max(...firstMs)]
       say(
-        `  first request after kill -9: ${names[place]} ${seconds(median)}, worst ${seconds(worst)}`,
+        `  ${title}: ${names[place]} ${seconds(median)}, worst ${seconds(worst)}; sent again ${(100 * again).toFixed(2)} %, older after newer ${older}; right at the end`,
       )
     }
     for (const [index, ms] of took.entries()) {

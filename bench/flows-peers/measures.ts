@@ -11,6 +11,10 @@ export type Testbed = { contender: Contender; place: Place; receiver: Receiver; 
 export type Cost = { programMs: number; serverMs: number; tookMs: number; walBytes: number }
 
 const lookEveryMs = 20
+/** Until a process that waits for its turn is ready for it. */
+const standbyMs = 5_000
+/** About one a second. */
+const deletedShare = 0.05
 /** Until everything is written that a contender writes after the last answer. */
 const restMs = 500
 
@@ -94,7 +98,7 @@ export function changeSome(testbed: Testbed): Promise<number> {
   })
 }
 
-/** Changes random items, so many a second, until it is stopped. */
+/** Changes random items, so many a second, and deletes one in a while, until it is stopped. */
 export async function keepChanging(testbed: Testbed, count: number, perSecond: number) {
   const source = new Client({ connectionString: testbed.place.sourceUrl })
   await source.connect()
@@ -106,6 +110,9 @@ export async function keepChanging(testbed: Testbed, count: number, perSecond: n
         Math.ceil(Math.random() * count),
       )
       await source.query('update erp.items set price = price + 0.01 where id = any($1)', [ids])
+      if (Math.random() < deletedShare) {
+        await source.query('delete from erp.items where id = $1', [ids[0]])
+      }
       await wait(everyMs)
     }
   })()
@@ -116,27 +123,47 @@ export async function keepChanging(testbed: Testbed, count: number, perSecond: n
   }
 }
 
-/** Milliseconds from each kill to the first request that the process started after it sends. */
+/** `firstMs`: from each kill to the first request after it. `again`: the share of what was accepted. */
+export type Kills = { firstMs: number[]; again: number; older: number }
+
+/**
+ * Kills the working process again and again, while items change. Another one is started then; with `standby` one waits already.
+ * With `refuses` the receiver answers every tenth request with 503. Rejects when it does not have everything at the end.
+ */
 export async function firstAfterKills(
   testbed: Testbed,
-  { kills, count, pollMs }: { kills: number; count: number; pollMs: number },
-): Promise<number[]> {
+  options: { kills: number; count: number; pollMs: number; standby?: boolean; refuses?: boolean },
+): Promise<Kills> {
   const { contender, place, receiver } = testbed
-  let running = await contender.start(place, pollMs)
+  const { kills, count, pollMs } = options
+  const begin = () => contender.start(place, pollMs)
+  await receiver.ask(options.refuses ? 'refuse' : 'accept')
+  const before = await receiver.ask('state')
+  let working = await begin()
   const stopChanging = await keepChanging(testbed, count, 120)
-  const found: number[] = []
   await firstAt(receiver)
+  let next = options.standby ? await begin() : undefined
+  if (next) await wait(standbyMs)
+  const firstMs: number[] = []
   for (let kill = 0; kill < kills; kill += 1) {
     await wait(3_000 + Math.random() * 1_000)
     const killedAt = Date.now()
-    await running.kill('SIGKILL')
-    running = await contender.start(place, pollMs)
-    found.push((await firstAt(receiver)) - killedAt)
+    await working.kill('SIGKILL')
+    working = next ?? (await begin())
+    firstMs.push((await firstAt(receiver)) - killedAt)
+    next = options.standby ? await begin() : undefined
+    if (next) await wait(standbyMs)
   }
   await stopChanging()
   await untilEqual(testbed)
-  await running.kill('SIGTERM')
-  return found
+  for (const running of [next, working]) await running?.kill('SIGTERM')
+  await receiver.ask('accept')
+  const { accepted, again, older } = await receiver.ask('state')
+  return {
+    firstMs,
+    again: (again - before.again) / (accepted - before.accepted),
+    older: older - before.older,
+  }
 }
 
 async function firstAt(receiver: Receiver): Promise<number> {

@@ -6,6 +6,12 @@ import type { AddressInfo } from 'node:net'
 /** By key: the body that was accepted last. */
 const items = new Map<string, string>()
 let accepted = 0
+/** Accepted with what the item already had, and with an older price: prices only rise. */
+let again = 0
+let older = 0
+let requests = 0
+/** Every tenth request gets 503. */
+let refuses = false
 /** When a request was accepted first since the last mark. */
 let firstAt: number | undefined
 
@@ -16,13 +22,25 @@ const server = createServer((request, response) => {
     body += part.toString()
   })
   request.on('end', () => {
+    requests += 1
+    if (refuses && requests % 10 === 0) {
+      response.writeHead(503).end()
+      return
+    }
     accepted += 1
     firstAt ??= Date.now()
-    if (request.method === 'DELETE') items.delete(key)
-    else items.set(key, body)
+    if (request.method === 'DELETE') {
+      if (!items.delete(key)) again += 1
+    } else {
+      const before = items.get(key)
+      if (before === body) again += 1
+      else if (before && priceOf(before) > priceOf(body)) older += 1
+      items.set(key, body)
+    }
     response.writeHead(204).end()
   })
 })
+const priceOf = (body: string) => Number(JSON.parse(body).price)
 server.keepAliveTimeout = 60_000
 
 const listen = (port: number) =>
@@ -31,8 +49,14 @@ const listen = (port: number) =>
   })
 const port = await listen(0)
 
-export type Asked = 'state' | 'mark' | 'close' | 'open' | 'items' | 'forget'
-export type State = { accepted: number; items: number; firstAt: number | undefined }
+export type Asked = 'state' | 'mark' | 'close' | 'open' | 'items' | 'forget' | 'refuse' | 'accept'
+export type State = {
+  accepted: number
+  again: number
+  older: number
+  items: number
+  firstAt: number | undefined
+}
 
 async function answer(asked: Asked): Promise<unknown> {
   if (asked === 'mark') firstAt = undefined
@@ -41,9 +65,10 @@ async function answer(asked: Asked): Promise<unknown> {
     server.closeAllConnections()
   }
   if (asked === 'open') await listen(port)
+  if (asked === 'refuse' || asked === 'accept') refuses = asked === 'refuse'
   if (asked === 'items') return [...items]
   if (asked === 'forget') items.clear()
-  return { accepted, items: items.size, firstAt }
+  return { accepted, again, older, items: items.size, firstAt }
 }
 
 process.on('message', ({ id, asked }: { id: number; asked: Asked }) => {
