@@ -173,9 +173,7 @@ const quietHoursForm = new RegExp(`^(${timeOfDay})-(${timeOfDay}) (\\S+)$`)
 const quietHours = plain(
   fits((text) => {
     const [, from, , to, , timezone] = quietHoursForm.exec(text) ?? []
-    if (timezone === undefined || from === to) return false
-    // Offsets were accepted before, and a setting must not stop an upgrade.
-    return isTimeZone(timezone) || /^[+-](0[0-9]|1[0-4]):?[0-5][0-9]$/.test(timezone)
+    return timezone !== undefined && from !== to && isTimeZone(timezone)
   }, 'must be two different times and a time zone, such as 22:00-07:00 America/Argentina/Buenos_Aires').transform(
     (text) => {
       const [times = '', timezone = ''] = text.split(' ')

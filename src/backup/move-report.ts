@@ -6,13 +6,13 @@ import type { Loaded } from './fill-database.ts'
 const brokenLogCode = 3
 
 /** A line for each table that is not empty. */
-export function describeTables({ tables }: Totals): string[] {
+function describeTables({ tables }: Totals): string[] {
   return Object.entries(tables)
     .filter(([, { rows }]) => rows > 0)
     .map(([name, { rows, digest }]) => `  ${name}: ${rows} (${digest.slice(0, 16)})`)
 }
 
-export function describeHeader({ version, takenAt, migrations }: Header): string {
+function describeHeader({ version, takenAt, migrations }: Header): string {
   return `taken ${takenAt} by version ${version}, schema ${migrations.at(-1)}`
 }
 

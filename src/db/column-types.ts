@@ -77,7 +77,7 @@ export type StoredQuestion = {
 }
 
 /** Why deletes wait. `known`: the items of the flow. `letThrough`: items of the same loss that were deleted one by one. */
-export type HeldDeletes = { why: StoredReason; known: number; letThrough: number }
+type HeldDeletes = { why: StoredReason; known: number; letThrough: number }
 
 /** What is stored of a delivered body for a later delete or change: all of it, or the fields that are kept of it. */
 export type KeptBody = { whole: unknown } | { part: Readonly<Record<string, unknown>> }

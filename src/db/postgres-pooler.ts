@@ -9,7 +9,7 @@ import {
 } from './postgres-start-connection.ts'
 
 /** What is between the service and the server: nothing, or a pooler with a session per connection. */
-export type Pooling = 'none' | 'session'
+type Pooling = 'none' | 'session'
 
 /** The pooler gives a session for each transaction or statement. */
 export class PoolerError extends UnfitDatabaseError {

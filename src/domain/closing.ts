@@ -72,7 +72,7 @@ export type ClosingLine = {
   reference: string | null
   here: LineSide | null
   there: LineSide | null
-  /** Of a late payment: the order that was charged instead. Absent in lines from before this was stored. */
+  /** Of a late payment: the order that was charged instead. Absent in other lines. */
   insteadOrderId?: string | null
   /** Of a `counted_otherwise` line: what a person counted of a means of payment, and what was charged by it here. */
   counted?: { medium: string; declaredCents: number; cents: StoredSum }

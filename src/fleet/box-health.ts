@@ -21,7 +21,7 @@ type Provider = {
 }
 
 /** What a box depends on, apart from its own terminal. */
-export type Around = Provider & { connection: ConnectionHealth | undefined }
+type Around = Provider & { connection: ConnectionHealth | undefined }
 
 /** The provider fails for all boxes of a client when it failed for two of them and has accepted no charge since. */
 export function providerFor(boxes: readonly BoxSeen[], now: Date): Provider {

@@ -22,7 +22,7 @@ export const actions = [
   'authorize_again',
   'wait',
 ] as const
-export type Action = (typeof actions)[number]
+type Action = (typeof actions)[number]
 
 /** What to do about each cause of a state. Its text has the key `fleet.` and the cause. */
 export const causes = {

@@ -1,5 +1,5 @@
 /** A poll that ended. Only error names, because a source's text may contain data. */
-export type PollNote = {
+type PollNote = {
   flow: string
   rowsRead: number
   changes: number

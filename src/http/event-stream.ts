@@ -55,7 +55,7 @@ const comeAgainMs = 2_000
 /** A client that does not read gets this long for the end before its connection is cut. */
 const cutAfterMs = 500
 
-export type EventStreams = {
+type EventStreams = {
   /**
    * Answers with a stream.
    *

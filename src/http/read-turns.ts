@@ -18,7 +18,7 @@ type Waiter = { begin: () => void }
 /** What an owner has running, and what waits for it, in order of arrival. */
 type Owner = { running: number; waiting: Set<Waiter> }
 
-export type ReadTurns = {
+type ReadTurns = {
   /**
    * Waits for its turn. Owners take turns with each other, so that many reads of one delay no other. Returns the function that ends
    * it.

@@ -8,7 +8,7 @@ import type { OrderRow } from '../repositories/orders/order-queries.ts'
 import { createCertificateExpiry } from './certificate-expiry.ts'
 import { describeState, type StateDeps } from './state-gauges.ts'
 
-export type Scrape = { body: string; contentType: string }
+type Scrape = { body: string; contentType: string }
 
 export type PaymentMetrics = {
   /** Where the listener registers its requests. */

@@ -15,7 +15,7 @@ import {
 import type { FlowReceiver } from './receivers.ts'
 
 /** One part that a message is about, in its state at that time. */
-export type Concerned = {
+type Concerned = {
   kind: SubjectKind
   scope: string
   name: string

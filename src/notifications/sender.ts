@@ -26,7 +26,7 @@ export type StoredMessage =
   | StoppedEndpointsMessage
   | FailureMessage
 
-export type Sender = {
+type Sender = {
   /** Starts to send due messages. */
   begin(): Promise<void>
   /** Resolves when running messages have their answers. */

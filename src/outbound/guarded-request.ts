@@ -7,7 +7,7 @@ import { type AttemptInput, type AttemptResult, attemptOnce, type Headers } from
 
 export type RequestMethod = AttemptInput['method']
 
-export type GuardedRequest = {
+type GuardedRequest = {
   /** From createGuardedAgent, which checks the address. */
   agent: Dispatcher
   method: RequestMethod

@@ -84,7 +84,7 @@ type OutboundAnswer = {
   attempts: number
 }
 
-export type DownloadRequest = Pick<OutboundRequest, 'url' | 'headers' | 'signal'>
+type DownloadRequest = Pick<OutboundRequest, 'url' | 'headers' | 'signal'>
 
 export type Outbound = {
   send(request: OutboundRequest): Promise<OutboundAnswer>

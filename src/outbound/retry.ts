@@ -90,7 +90,7 @@ export function decideRetry(question: RetryQuestion): RetryDecision {
   return waitMs + minAttemptMs > remainingMs ? { retry: false } : { retry: true, waitMs }
 }
 
-export type Repeating = {
+type Repeating = {
   policy: RetryPolicy
   /** Infinity when absent. */
   remainingMs?: () => number

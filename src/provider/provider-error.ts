@@ -3,7 +3,7 @@ import type { AttemptFailure, Effect, FailureKind } from '../outbound/outbound.t
 import { MpNote } from './payload-fields.ts'
 
 /** What is used of the provider's three error envelopes. `codes` has the main code, then those of further errors and causes. */
-export type ProviderErrorBody = {
+type ProviderErrorBody = {
   code: string | null
   codes: readonly string[]
   message: string | null

@@ -137,7 +137,3 @@ export const ClientOnlyQuery = z.object(ClientQuery)
 export function iso(date: Date): string {
   return date.toISOString()
 }
-
-export function isoOrNull(date: Date | null): string | null {
-  return date === null ? null : date.toISOString()
-}

@@ -129,6 +129,7 @@ test.each([
   ['ALERT_LANGUAGE', 'de'],
   ['ALERT_QUIET_HOURS', '22-7'],
   ['ALERT_QUIET_HOURS', '22:00-07:00 Nowhere/City'],
+  ['ALERT_QUIET_HOURS', '22:00-07:00 -03:00'],
   ['ALERT_QUIET_HOURS', '22:00-22:00 America/Argentina/Buenos_Aires'],
   ['ALERT_PRIVATE_NETWORK', 'yes'],
   ['METRICS_TOKEN', 'a'.repeat(31)],

@@ -72,7 +72,7 @@ const stopFields = {
   destination: z.string().nullable().describe('null: every destination'),
 }
 
-export const SendStopSchema = z
+const SendStopSchema = z
   .object({
     ...stopFields,
     since: FlowTimestamp,

@@ -69,7 +69,7 @@ import { askedReason, readQuestion } from './question-view.ts'
 import { inForce, startSending, stopSending } from './sending.ts'
 import { syncItem } from './sync-item.ts'
 
-export type FlowControlDeps = Pick<
+type FlowControlDeps = Pick<
   EngineDeps,
   'database' | 'now' | 'sleep' | 'processId' | 'log' | 'deliveries' | 'audit'
 > & {

@@ -38,7 +38,7 @@ import { findLostAccesses, ofSource } from '../oauth/lost-access.ts'
 import { openQuestion } from './question-view.ts'
 import { readSending, waitingSince } from './sending.ts'
 
-export type ReportDeps = {
+type ReportDeps = {
   database: Database
   now: () => Date
   flows: () => ReadonlyMap<string, OpenFlow>

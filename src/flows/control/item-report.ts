@@ -132,7 +132,7 @@ function isInSync(row: ItemDelivery, seenHash: string | undefined): boolean | nu
 }
 
 /** The versions of one item with their differences, and the attempts to deliver it, newest first. */
-export async function reportItemHistory(db: Db, flow: string, pk: string): Promise<ItemHistory> {
+async function reportItemHistory(db: Db, flow: string, pk: string): Promise<ItemHistory> {
   const { versions, attempts } = await listItemHistory(db, flow, pk)
   const compared: ItemHistory['versions'] = []
   for (const [index, version] of versions.entries()) {

@@ -125,7 +125,7 @@ export function inForce(stops: readonly SendStop[]): SendStop[] {
 }
 
 /** The stop of a destination of a flow, the widest first; undefined if it is sent. */
-export function stopOf(
+function stopOf(
   stops: readonly SendStop[],
   flow: string,
   destination: string,
@@ -134,11 +134,7 @@ export function stopOf(
 }
 
 /** When the last stop of a destination of a flow ended. Its deliveries wait for the destination only since then. */
-export function lastStopEnd(
-  stops: readonly SendStop[],
-  flow: string,
-  destination: string,
-): Date | null {
+function lastStopEnd(stops: readonly SendStop[], flow: string, destination: string): Date | null {
   const ends = stops
     .filter((stop) => concerns(stop, flow, destination))
     .flatMap(({ endedAt }) => (endedAt ? [endedAt.getTime()] : []))

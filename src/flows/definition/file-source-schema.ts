@@ -24,7 +24,7 @@ export const fileEncodings = [
   'macroman',
 ] as const
 
-export const dateForms = ['yyyymmdd', 'ddmmyyyy', 'dd/mm/yyyy'] as const
+const dateForms = ['yyyymmdd', 'ddmmyyyy', 'dd/mm/yyyy'] as const
 
 const ready = () =>
   z

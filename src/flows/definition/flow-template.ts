@@ -20,7 +20,7 @@ export const templateNames = [
 export type TemplateName = (typeof templateNames)[number]
 export type TemplateSource = (typeof templateSources)[number]
 
-export type NewFlow = {
+type NewFlow = {
   template: TemplateName
   /** Name of the flow. */
   name: string

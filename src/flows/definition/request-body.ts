@@ -6,13 +6,7 @@ import { isReferenced, literalParts, resolveReferences } from './secret-referenc
 import { isExactNumber, notExact, report, secretText, text } from './value-schemas.ts'
 
 /** A JSON value whose texts may contain references and placeholders. */
-export type BodyValue =
-  | Secret
-  | number
-  | boolean
-  | null
-  | BodyValue[]
-  | { [name: string]: BodyValue }
+type BodyValue = Secret | number | boolean | null | BodyValue[] | { [name: string]: BodyValue }
 
 const secretName = /passw|pwd|secret|api_?key|clave|contrase|^(access_?)?token$/i
 const secretElement =

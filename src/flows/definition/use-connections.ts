@@ -7,7 +7,7 @@ import type { Connection, Connections, ConnectionType } from './named-connection
 import { emptyReach, type Reach } from './reach.ts'
 
 /** A flow file in which connections are replaced by their addresses and credentials. */
-export type ConnectedFile = {
+type ConnectedFile = {
   value: unknown
   findings: PathFinding[]
   reach: Omit<Reach, 'forbidden'>

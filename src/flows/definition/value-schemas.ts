@@ -126,10 +126,10 @@ const units: Readonly<Record<string, number>> = {
 }
 
 /** A duration in a flow file: `500ms`, `30s`, `10m`, `24h`, `7d`; a number without unit is milliseconds. */
-export const durationPattern = /^\d{1,9}(\.\d{1,3})?(ms|s|m|h|d)$/
+const durationPattern = /^\d{1,9}(\.\d{1,3})?(ms|s|m|h|d)$/
 
 /** Milliseconds, rounded; undefined when the text is not a duration. */
-export function parseDuration(given: string | number): number | undefined {
+function parseDuration(given: string | number): number | undefined {
   if (typeof given === 'number') return Number.isFinite(given) ? Math.round(given) : undefined
   if (!durationPattern.test(given)) return undefined
   const unit = units[given.replace(/^[\d.]+/, '')]

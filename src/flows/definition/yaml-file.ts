@@ -15,7 +15,7 @@ import { type Path, type PathFinding, type PlacedFinding, pathText } from './fin
 import type { Finding } from './secret-references.ts'
 import { yamlFinding } from './yaml-errors.ts'
 
-export type FilePlace = { line: number; column: number }
+type FilePlace = { line: number; column: number }
 
 export type YamlFile = {
   value: unknown

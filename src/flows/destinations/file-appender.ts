@@ -8,7 +8,7 @@ import type { FirstLine } from './file-lines.ts'
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants
 const chunkBytes = 65_536
 
-export type LineFormat = {
+type LineFormat = {
   /** The line end; it appears nowhere else. */
   end: string
   /** Whether an incomplete line that starts like this (up to 64 characters) may be ours. */

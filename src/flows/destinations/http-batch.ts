@@ -12,7 +12,7 @@ import type { Judge } from './http-response.ts'
 /** How a batch request is built and its response is read. */
 export type BatchRules = Pick<NonNullable<HttpDefinition['batch']>, 'body' | 'answers'>
 
-export type Batch = {
+type Batch = {
   /** The body of the request. Rejects with BatchError. */
   bodyOf(jobs: readonly DeliveryJob[]): Promise<unknown>
   /** The result of each item, from a successful response. */

@@ -27,7 +27,7 @@ export type SendRequest = (request: Request) => Promise<Answer>
 export const notFoundStatuses = [404, 410]
 
 /** What is known of an item before its request is built. */
-export type Known = {
+type Known = {
   /** Values just found by a search, to be stored. */
   found?: Remembered | undefined
   /** The stored or just found values; undefined when the receiver does not have the item. */

@@ -14,9 +14,9 @@ export type RememberedValueRules = Readonly<Record<string, string>>
  */
 type Unclear = { unclear: Reason; mayPass?: boolean }
 
-export type Extracted = { values: Remembered } | Unclear | undefined
+type Extracted = { values: Remembered } | Unclear | undefined
 
-export type Memory = {
+type Memory = {
   /**
    * All values that the response has for the item `pk`; undefined when one is missing. Rejects with ExpressionError after a
    * timeout: treating that as missing could create an item twice.

@@ -13,9 +13,9 @@ export type PaymentsOutcome =
       retryAfterSeconds?: number
     }
 
-export type PaymentsPos = { externalId: string; name: string }
+type PaymentsPos = { externalId: string; name: string }
 
-export type PaymentsStore = {
+type PaymentsStore = {
   externalId: string
   name: string
   location: {

@@ -46,22 +46,22 @@ export const StoreBody = z.strictObject({
 })
 
 /** Deleting a store needs only its id. */
-export const DeletedStoreBody = z.object({ external_id: externalId })
+const DeletedStoreBody = z.object({ external_id: externalId })
 
 /** The body of a `payments.pos` item: one box and its store. */
-export const PosBody = z.strictObject({
+const PosBody = z.strictObject({
   store_external_id: externalId,
   external_id: externalId,
   name: text(1, 100),
 })
 
-export const DeletedPosBody = z.object({ store_external_id: externalId, external_id: externalId })
+const DeletedPosBody = z.object({ store_external_id: externalId, external_id: externalId })
 
 const maxIssues = 5
 const maxValueLength = 60
 
 /** Checks a mapped body against the destination's schema. `why` shows the expected and the actual value of each wrong field. */
-export function checkBody<T>(
+function checkBody<T>(
   schema: z.ZodType<T>,
   body: unknown,
 ): { ok: true; value: T } | { ok: false; why: Reason } {
@@ -98,7 +98,7 @@ function shown(value: unknown): TextValue {
   return text.length > maxValueLength ? `${text.slice(0, maxValueLength)}…` : text
 }
 
-export type PaymentsStoresSettings = {
+type PaymentsStoresSettings = {
   client: string
   /** True only when the flow has both `deletes.mode: delete` and `allowStoreDelete: true`. */
   mayDeleteStores: boolean

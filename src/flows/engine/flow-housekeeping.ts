@@ -11,7 +11,7 @@ import type { Flow } from '../definition/schema.ts'
 import { accessesOf, grantIdOf } from '../oauth/lost-access.ts'
 import type { FlowEngine } from './flow-engine.ts'
 
-export type HousekeepingDeps = {
+type HousekeepingDeps = {
   database: Database
   now: () => Date
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>
@@ -61,7 +61,7 @@ export function createHousekeeping(deps: HousekeepingDeps) {
 }
 
 /** The numbers of deleted rows. */
-export type Cleaned = { deliveries: number; errors: number; history: number }
+type Cleaned = { deliveries: number; errors: number; history: number }
 
 /**
  * Deletes what a flow no longer keeps by its definition. `keepFailed` applies to failed deliveries and /errors,

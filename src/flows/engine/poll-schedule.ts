@@ -31,7 +31,7 @@ function cronOf({ cron, timeZone }: NonNullable<Flow['schedule']>): Cron {
  * Waits until a poll may begin: the flow whose last poll ended first comes first, one without a poll (null) before all others. Call
  * the result at its end. Rejects with the reason of the signal if that aborts first.
  */
-export type PollSlots = (signal: AbortSignal, lastPollAt: Date | null) => Promise<() => void>
+type PollSlots = (signal: AbortSignal, lastPollAt: Date | null) => Promise<() => void>
 
 /** A longer poll, such as a first import, no longer delays others. */
 const longestMs = 1_000

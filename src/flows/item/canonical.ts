@@ -13,7 +13,7 @@ export type HashRules = {
 }
 
 /** The record as plain JSON values with sorted keys, and its canonical JSON text without the ignored fields. */
-export type Canonical = { value: Record<string, unknown>; text: string }
+type Canonical = { value: Record<string, unknown>; text: string }
 
 /** The record has no canonical form. */
 export class CanonicalError extends ReasonError {}

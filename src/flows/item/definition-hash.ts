@@ -19,7 +19,7 @@ export function definitionHash(flow: Flow): string {
  * are. `body`: what becomes of
  * an item. `requests`: how it is sent. `deletes`: whether and how what is missing is deleted.
  */
-export const formParts = ['key', 'item', 'body', 'requests', 'deletes'] as const
+const formParts = ['key', 'item', 'body', 'requests', 'deletes'] as const
 export type FormPart = (typeof formParts)[number]
 
 /**

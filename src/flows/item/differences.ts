@@ -32,7 +32,7 @@ export function differencesOf(
 type Content = Readonly<Record<string, unknown>>
 
 /** Comparison of two versions of an item. `differences` is empty unless `compared`. */
-export type ItemComparison = NonNullable<Model<typeof Changes>>
+type ItemComparison = NonNullable<Model<typeof Changes>>
 
 /** Compares two versions. `before` is undefined when none is stored, and null when it was too large to store. */
 export function compareVersions(

@@ -84,7 +84,7 @@ export function splitKey(pk: string, count: number): string[] | undefined {
   return values.length === count ? values : undefined
 }
 
-export type ReadItem =
+type ReadItem =
   | { item: Item }
   /** Excluded by the filter. */
   | { skipped: Reason; pk: string }

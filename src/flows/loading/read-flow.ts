@@ -102,7 +102,7 @@ function partOf(path: Path): Path {
 }
 
 /** Findings of a well-formed flow: contradictions between keys, and expressions. */
-export function ruleFindings(flow: Flow, context: FlowContext): PathFinding[] {
+function ruleFindings(flow: Flow, context: FlowContext): PathFinding[] {
   return [
     ...sourceFindings(flow),
     ...destinationFindings(flow),

@@ -4,7 +4,7 @@ import type { Path } from '../definition/findings.ts'
 import type { LoadedFlow } from './read-flow.ts'
 
 /** A conflict of two flows over their files, at a position in the first flow's file. */
-export type SharedFile = { flow: LoadedFlow; path: Path; why: Reason }
+type SharedFile = { flow: LoadedFlow; path: Path; why: Reason }
 
 /** `place` is the path or the pattern of the files, with the server that has them. */
 type Use = { flow: LoadedFlow; path: Path; place: string; takes: boolean }

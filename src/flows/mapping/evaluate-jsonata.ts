@@ -128,7 +128,7 @@ const perValue = 8
  * The result of an expression as plain JSON values: jsonata's objects have no prototype, and its lists have extra properties.
  * Values that JSON cannot represent are refused. An undefined result stays undefined; undefined fields are dropped.
  */
-export function plainCopy(value: unknown): unknown {
+function plainCopy(value: unknown): unknown {
   let size = 0
   const count = (more: number) => {
     size += more

@@ -1,5 +1,5 @@
 /** A queue that serves its owners in turn. */
-export type FairQueue<Task> = {
+type FairQueue<Task> = {
   readonly isEmpty: boolean
   add(owner: object, task: Task): void
   /** The first task of the next owner. */

@@ -3,7 +3,7 @@ import { parse } from 'pg-connection-string'
 import { ReasonError } from '../../texts/reason.ts'
 
 /** What a database says of itself after connecting. Equal only for the same database of the same server. */
-export type DatabaseIdentity = {
+type DatabaseIdentity = {
   /** Server (also of a replica) and database; undefined where the user may not read it. */
   system: string | undefined
   /** Start of the server and database, which every user may read. */
@@ -14,7 +14,7 @@ export type DatabaseIdentity = {
 export type OwnDatabase = () => Promise<DatabaseIdentity>
 
 /** Reads rows of one statement without values. */
-export type ReadRows = (text: string) => Promise<readonly unknown[]>
+type ReadRows = (text: string) => Promise<readonly unknown[]>
 
 /**
  * Connection settings with every credential explicit. The driver would take what is missing from PG variables and password

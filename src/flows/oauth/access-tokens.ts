@@ -59,7 +59,7 @@ export function openTokens(
 export const usedShare = 0.9
 
 /** Access tokens by client credentials exist only in this process. Their client secret is a reference in the flow file. */
-export function createTokens(
+function createTokens(
   settings: OAuthClient,
   { agent, timeoutMs, nowMs }: { agent: Dispatcher; timeoutMs: number; nowMs: () => number },
 ): Tokens {

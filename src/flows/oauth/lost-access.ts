@@ -29,7 +29,7 @@ export function grantIdOf(auth: OAuthSettings): string | undefined {
 }
 
 /** The reference of the first refresh token in the flow file, never its value. */
-export function placeOf({ refreshToken }: Pick<OAuthSettings, 'refreshToken'>): string {
+function placeOf({ refreshToken }: Pick<OAuthSettings, 'refreshToken'>): string {
   return refreshToken?.template ?? 'refreshToken'
 }
 

@@ -6,7 +6,7 @@ import { type Backslash, plainQuotes } from './file-csv-quotes.ts'
 import { maxColumns, maxRecordCharacters } from './record-limits.ts'
 
 /** Options that are absent are those of plain CSV. In a column of `keyFields` a point may be part of a code. */
-export type CsvForm = {
+type CsvForm = {
   delimiter: string
   decimalComma: boolean | readonly string[]
   /** Column names of a file without a header. */
@@ -305,7 +305,7 @@ function reasonOf(
  * of separators alone would have no limit. The error names the line and its longest column; `columnAt` gives the column names
  * known so far.
  */
-export async function* withoutLongLines(
+async function* withoutLongLines(
   text: AsyncIterable<string>,
   delimiter: string,
   columnAt: (index: number) => string | undefined,

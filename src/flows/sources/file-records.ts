@@ -91,10 +91,10 @@ function parsed(
 }
 
 /** Reading JSON needs several times its size in memory. Larger sources use ndjson or csv, which stream. */
-export const maxJsonCharacters = 32 * 1024 * 1024
+const maxJsonCharacters = 32 * 1024 * 1024
 
 /** The records of a file that is one JSON document. Throws SourceError. */
-export async function* jsonRecords(
+async function* jsonRecords(
   text: AsyncIterable<string>,
   items: string | undefined,
 ): AsyncGenerator<SourceRow> {

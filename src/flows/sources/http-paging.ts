@@ -14,7 +14,7 @@ import { valueAtNames } from './json-items.ts'
 
 type Paging = Extract<Flow['source'], { type: 'http' }>['paging']
 
-export type PagedAnswer = ReadAnswer & { rows: SourceRow[]; end: ListEnd }
+type PagedAnswer = ReadAnswer & { rows: SourceRow[]; end: ListEnd }
 
 /** The address of a page and the values for the body's placeholders. */
 export type PageAddress = { url: string; values: BodyValues }

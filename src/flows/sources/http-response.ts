@@ -55,7 +55,7 @@ export type ReadAnswer = {
 }
 
 /** Reading a page needs several times its size in memory: bytes, text and records. */
-export const maxPageBytes = 32 * 1024 * 1024
+const maxPageBytes = 32 * 1024 * 1024
 const decodedAtOnce = 256 * 1024
 const parsedAtOnce = 32 * 1024
 /** Errors of GraphQL that a later request may not have. */

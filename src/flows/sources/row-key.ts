@@ -4,7 +4,7 @@ import { joinKey, keyText } from '../item/item.ts'
 import { invalidRecordReason, type SourceRow } from '../types.ts'
 
 /** The text of a key field of a record; null for an invalid key value. */
-export type KeyReader = (row: SourceRow, field: string) => string | null
+type KeyReader = (row: SourceRow, field: string) => string | null
 
 const asGiven: KeyReader = (row, field) => keyText(row[field])
 

@@ -21,7 +21,7 @@ export type SftpSettings = AddressPolicy & {
 }
 
 /** An error response of the server. `code` is the operating system's code with the same meaning, if any. */
-export class SftpError extends Error {
+class SftpError extends Error {
   readonly code: string
 
   constructor(code: string, message: string) {

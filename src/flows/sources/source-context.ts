@@ -10,7 +10,7 @@ import type { SourceRow } from '../types.ts'
  * (null: from the start). `next` is the position of the last row, or `after` when there are no rows. Fewer rows than `limit`
  * mean that there are no more.
  */
-export type ListChanges = (options: {
+type ListChanges = (options: {
   client?: string
   after: string | null
   limit: number

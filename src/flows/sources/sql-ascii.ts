@@ -22,7 +22,7 @@ const charsets: Readonly<Record<string, FileEncoding>> = {
   CP850: 'cp850',
 }
 
-export type Charset = { name: string; encoding: FileEncoding }
+type Charset = { name: string; encoding: FileEncoding }
 
 /** Throws SourceError for an unknown name. */
 export function charsetOf(url: string): Charset {

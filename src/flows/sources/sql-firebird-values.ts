@@ -149,7 +149,7 @@ export function firebirdValue(
 }
 
 /** Decodes the text of a column's value. */
-export type FirebirdText = (bytes: Buffer, column: string) => string | UnreadableValue
+type FirebirdText = (bytes: Buffer, column: string) => string | UnreadableValue
 
 function withoutPadding(text: string | UnreadableValue): string | UnreadableValue {
   return typeof text === 'string' ? text.replace(/ +$/, '') : text

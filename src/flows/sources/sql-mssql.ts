@@ -117,7 +117,7 @@ function readingConfig(url: string, timeoutMs: number): mssql.config {
 const ofCodePage = new Set<unknown>([mssql.VarChar, mssql.Char, mssql.Text])
 
 /** A column as tedious describes it. `type` is one of mssql's type functions. */
-export type MssqlColumn = { name: string; type: unknown; scale?: number | undefined }
+type MssqlColumn = { name: string; type: unknown; scale?: number | undefined }
 
 /**
  * Converts a SQL Server value to the form that the other databases give. tedious converts decimal and money to a JavaScript

@@ -97,7 +97,7 @@ export function withoutTail(pieces: readonly SqlPiece[]): SqlPiece[] {
   }
 }
 
-export function quoteName(name: string, dialect: SqlDialect): string {
+function quoteName(name: string, dialect: SqlDialect): string {
   switch (dialect) {
     case 'postgres':
     case 'firebird':

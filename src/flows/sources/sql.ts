@@ -25,7 +25,7 @@ import { type SqlDialect, scanSql } from './sql-text.ts'
 type SqlDefinition = Extract<Flow['source'], { type: 'sql' }>
 
 /** All but PostgreSQL's are loaded on first use: they would double the start time of the service. */
-export const sqlReaders: Readonly<Record<SqlDialect, SqlReader>> = {
+const sqlReaders: Readonly<Record<SqlDialect, SqlReader>> = {
   postgres: readPostgres,
   mysql: async function* (read) {
     yield* (await import('./sql-mysql.ts')).readMysql(read)

@@ -1,6 +1,6 @@
 import { ReasonError } from '../../texts/reason.ts'
 
-export type XmlAttribute = { local: string; uri: string; value: string }
+type XmlAttribute = { local: string; uri: string; value: string }
 
 export type XmlElement = {
   local: string

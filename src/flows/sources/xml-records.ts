@@ -14,7 +14,7 @@ export type XmlForm = {
 }
 
 /** Reads a document in chunks. Each method throws SourceError with the line. */
-export type XmlReader = {
+type XmlReader = {
   /** The records that are complete after this chunk. */
   write(piece: string): SourceRow[]
   /** The document without its records. */

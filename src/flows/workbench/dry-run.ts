@@ -22,7 +22,7 @@ export type DryRunDeps = Omit<DestinationContext, 'flow' | 'agent'> &
 type Answer = Model<typeof DryRunResponse>
 
 /** One record of the source and its result. An intentional exclusion is `skipped`, an invalid record has a `problem`. */
-export type DryRunRecord = Pick<Answer['records'][number], 'record' | 'pk'> & {
+type DryRunRecord = Pick<Answer['records'][number], 'record' | 'pk'> & {
   problem: Reason | null
   skipped: Reason | null
   deliveries: DryRunDelivery[]
@@ -35,7 +35,7 @@ export type DryRun = Pick<Answer, 'rowsRead' | 'recordsRead' | 'cutOff'> & {
   records: DryRunRecord[]
 }
 
-export const dryRunLimits = { records: 10, seconds: 20 }
+const dryRunLimits = { records: 10, seconds: 20 }
 /** For one record, body or request. Larger values are left out. */
 const mostShownCharacters = 16_384
 const mostWarnings = 20
@@ -148,7 +148,7 @@ async function recordOf(
 }
 
 /** As JSON; a note replaces a value that is too large. */
-export function plainValue(value: unknown): unknown {
+function plainValue(value: unknown): unknown {
   const text = JSON.stringify(value, (_, one: unknown) =>
     typeof one === 'bigint' ? String(one) : one,
   )

@@ -21,7 +21,7 @@ export type FlowFile = Pick<FlowFileModel, 'file' | 'text' | 'hash' | 'changedAt
 }
 
 /** A replaced version, named by its time. */
-export type FlowFileVersion = FlowFileModel['versions'][number]
+type FlowFileVersion = FlowFileModel['versions'][number]
 
 export type FlowFiles = {
   folder: string
@@ -42,7 +42,7 @@ export type FlowFiles = {
 }
 
 /** The form of flow names, so that a file is named like its flow. */
-export const newFileName = /^[a-z0-9][a-z0-9_-]{0,63}\.flow\.yaml$/
+const newFileName = /^[a-z0-9][a-z0-9_-]{0,63}\.flow\.yaml$/
 const versionId = /^\d{8}T\d{9}Z(?:-\d{1,3})?$/
 const versionsFolder = '.versions'
 const versionsKept = 50

@@ -10,7 +10,7 @@ import { type DryRunDelivery, openDryRunDeliveries } from './dry-run-deliveries.
 import type { ItemRequestsResponse } from './workbench-schemas.ts'
 
 /** One destination of an item: what it would get now, and how that differs from the last delivery. */
-export type ItemRequests = Omit<Requests, keyof DryRunDelivery> & DryRunDelivery
+type ItemRequests = Omit<Requests, keyof DryRunDelivery> & DryRunDelivery
 type Requests = Model<typeof ItemRequestsResponse>['destinations'][number]
 
 /**

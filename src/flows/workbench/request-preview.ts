@@ -6,7 +6,7 @@ import type { DeliveryJob, DestinationDefinition, HttpDefinition } from '../type
 import type { RequestPreviewSchema } from './workbench-schemas.ts'
 
 /** A request for display. It shows the references of the flow file instead of their values. */
-export type RequestPreview = Model<typeof RequestPreviewSchema>
+type RequestPreview = Model<typeof RequestPreviewSchema>
 
 type RequestPreviewer = (job: DeliveryJob) => Promise<RequestPreview[]>
 

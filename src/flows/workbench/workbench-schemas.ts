@@ -59,7 +59,7 @@ destinations:
     fields: { sku: codigo, precio: { from: precio, type: decimal } }
 `
 
-export const DryRunBody = z
+const DryRunBody = z
   .object({
     text: Text,
     file: z

@@ -33,7 +33,7 @@ import { createFlowFiles, type FlowFile, type FlowFiles } from './flow-files.ts'
 import { itemRequests } from './item-requests.ts'
 import type { CheckedResponse, FlowFilesResponse, SavedResponse } from './workbench-schemas.ts'
 
-export type WorkbenchDeps = SwitchDeps &
+type WorkbenchDeps = SwitchDeps &
   LeaseDeps &
   DryRunDeps & {
     /** Folder of the flow files. */
@@ -67,7 +67,7 @@ export type Caller = {
 }
 
 /** `asking`: flows that wait for an answer, because the connection leads their destinations to another place. */
-export type ConnectionView = Pick<Connection, 'name' | 'type' | 'place'> & { asking: string[] }
+type ConnectionView = Pick<Connection, 'name' | 'type' | 'place'> & { asking: string[] }
 
 type FolderModel = Model<typeof FlowFilesResponse>
 
@@ -75,9 +75,9 @@ type FolderModel = Model<typeof FlowFilesResponse>
 export type WhyReadOnly = { code: NonNullable<FolderModel['readOnlyCode']>; message: string }
 
 /** `readOnly`: null if definitions can be saved. */
-export type FlowFolder = Pick<FolderModel, 'folder' | 'files'> & { readOnly: WhyReadOnly | null }
+type FlowFolder = Pick<FolderModel, 'folder' | 'files'> & { readOnly: WhyReadOnly | null }
 
-export type Saved = Omit<Model<typeof SavedResponse>, 'problems'> & { problems: FlowProblemView[] }
+type Saved = Omit<Model<typeof SavedResponse>, 'problems'> & { problems: FlowProblemView[] }
 
 type Read = { loaded: LoadedFlow } | { problems: FlowProblemView[] }
 

@@ -66,7 +66,7 @@ function readableToken(...of: Parameters<typeof openToken>): string | null {
   }
 }
 
-export type ClientSummary = {
+type ClientSummary = {
   client: string
   nickname: string | null
   connection: 'connected' | 'expired' | 'lost' | 'none'

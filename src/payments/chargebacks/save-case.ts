@@ -27,7 +27,7 @@ const lateEveryMs = 7 * dayMs
 const firstRetryMs = 5 * 60_000
 
 /** When a case that is not decided is read again. */
-export function nextReadAt({ found_at, failures }: ChargebackRow, now: Date): Date {
+function nextReadAt({ found_at, failures }: ChargebackRow, now: Date): Date {
   const ageMs = now.getTime() - found_at.getTime()
   const everyMs =
     ageMs < fresh.forMs ? fresh.everyMs : ageMs < usual.forMs ? usual.everyMs : lateEveryMs

@@ -119,7 +119,7 @@ function needsInvitation(): AppError {
 }
 
 /** The registered redirect address: always from PUBLIC_URL, never from the request's Host. */
-export function redirectUri(deps: PaymentDeps): string {
+function redirectUri(deps: PaymentDeps): string {
   return `${deps.settings.publicUrl}/oauth/callback`
 }
 

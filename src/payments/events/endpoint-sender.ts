@@ -24,7 +24,7 @@ export const queuedAtMost = 1_000
 /** How long the lease is kept without anything to send, so that a steady stream takes it once. */
 const lingerMs = 2_000
 
-export type EndpointSenderDeps = Pick<
+type EndpointSenderDeps = Pick<
   PaymentDeps,
   'database' | 'encryption' | 'endpointClient' | 'log' | 'now' | 'sleep'
 >

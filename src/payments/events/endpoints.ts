@@ -29,12 +29,12 @@ import { type Place, positionOfPlace } from './feed-place.ts'
 import { attemptOf, isTaken, stopEndpoint } from './record-attempts.ts'
 
 /** Each has a process send to it; an ERP needs one or two. */
-export const endpointsAtMost = 16
+const endpointsAtMost = 16
 /** More events than that are shown as that many. */
 export const waitingCountedAtMost = 10_000
 
 /** Which events an endpoint gets, and where. */
-export type EndpointContent = {
+type EndpointContent = {
   url: string
   types: EventType[] | null
   sucursalId: string | null
@@ -42,7 +42,7 @@ export type EndpointContent = {
 }
 
 /** What is undefined stays as it is. */
-export type ChangedContent = {
+type ChangedContent = {
   [Key in keyof EndpointContent]: EndpointContent[Key] | undefined
 }
 

@@ -32,7 +32,7 @@ export function isTaken({ status }: Pick<SentMessage, 'status'>): boolean {
 }
 
 /** What follows from an attempt: 410 stops the endpoint at once, and so does the end of the schedule. */
-export function decideNext({ delivery, sent }: EndedAttempt, now: Date): Next {
+function decideNext({ delivery, sent }: EndedAttempt, now: Date): Next {
   if (isTaken(sent)) return { kind: 'done' }
   if (sent.status === 410) return { kind: 'stop', reason: 'gone' }
   const pauseMs = pauseAfterMs(delivery.attempts + 1)

@@ -58,7 +58,7 @@ import { confirmCreation, moveOrder } from './state.ts'
  * terminal belongs to one box of one client. An order of another system on the same account is not adopted: with a row here it
  * would sooner or later be canceled.
  */
-export type Adoption =
+type Adoption =
   /**
    * `known`: a row existed, with its id or made of its payment. `confirmed`: the row of an unanswered creation. `adopted`: a new
    * row.
@@ -69,7 +69,7 @@ export type Adoption =
   | { kind: 'absent' }
 
 /** A provider account, and the clients that are connected to it. */
-export type Account = { mpUserId: number; clients: ClientName[] }
+type Account = { mpUserId: number; clients: ClientName[] }
 
 async function connectedAccount(deps: PaymentDeps, mpUserId: number): Promise<Account | undefined> {
   const clients = await findClientsOfAccount(deps.database.db, mpUserId)

@@ -26,7 +26,7 @@ export type CashierAction =
   | 'call_supervisor'
   | 'none'
 
-export type CashierAdvice = { message: string; action: CashierAction }
+type CashierAdvice = { message: string; action: CashierAction }
 
 /** What to do in each situation. Its text has the key `cashier.` and the situation. */
 const actions = {

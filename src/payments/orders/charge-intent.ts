@@ -54,7 +54,7 @@ export type ChargePlace = {
 }
 
 /** The row of a new charge, and the lease on its key. */
-export type Intent = {
+type Intent = {
   kind: 'intent'
   order: OrderRow
   newLease: NewLease

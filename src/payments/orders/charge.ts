@@ -33,10 +33,10 @@ import {
 import { type CreationOutcome, resolveCreation, unknownCreation } from './send-charge.ts'
 
 /** An order with its state now. `replayed`: an earlier request made it. */
-export type Charged = { order: OrderRow; replayed: boolean }
+type Charged = { order: OrderRow; replayed: boolean }
 
 /** How a charge ended for its request. */
-export type ChargeResult =
+type ChargeResult =
   | ({ kind: 'charged' } & Charged)
   | Refused
   | Conflict

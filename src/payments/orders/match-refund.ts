@@ -4,7 +4,7 @@ import type { OrderOperationRow } from '../../repositories/orders/order-operatio
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 
 /** A person's decision on a refund that the provider contradicts. */
-export type Contradiction = { operation: OrderOperationRow; why: string }
+type Contradiction = { operation: OrderOperationRow; why: string }
 
 /**
  * What contradicts the persons' decisions on refunds of this order. Either a refund appears that may be the one decided as not
@@ -150,7 +150,7 @@ export function whyUnclear(match: RefundMatch): string {
 }
 
 /** Whether a refund of this amount can be the operation's. A total refund may return less than was expected here. */
-export function fits(operation: OrderOperationRow, { amountCents }: ProviderRefund): boolean {
+function fits(operation: OrderOperationRow, { amountCents }: ProviderRefund): boolean {
   const asked = operation.amount_cents as number
   if (amountCents === null || amountCents === asked) return true
   return operation.refund_type === 'total' && amountCents > 0 && amountCents < asked

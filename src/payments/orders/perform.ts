@@ -15,7 +15,7 @@ import { nextUnknownCheck } from './check-and-retry-times.ts'
 export type CallFailure = ProviderError | AppError
 
 /** What came of a call to the provider. */
-export type Sent<Answer> =
+type Sent<Answer> =
   | { kind: 'answered'; answer: Answer }
   | { kind: 'failed'; error: CallFailure }
   /** The lease was lost before anything was sent: the row shows what happened meanwhile. */

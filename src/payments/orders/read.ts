@@ -259,7 +259,7 @@ async function planNext(
 }
 
 /** The order as it is now: only the provider gives it another status, so that one is not stale. */
-export function readMeanwhile(earlier: ReadOrder, order: OrderRow): ReadOrder {
+function readMeanwhile(earlier: ReadOrder, order: OrderRow): ReadOrder {
   return order.status === earlier.order.status ? { ...earlier, order } : { order, stale: false }
 }
 
@@ -284,7 +284,7 @@ type WaitOptions = {
 const readAgainMs = 1_000
 
 /** Makes the sweeper check an order as often as a waiting client needs. */
-export async function watch(deps: PaymentDeps, order: OrderRow): Promise<void> {
+async function watch(deps: PaymentDeps, order: OrderRow): Promise<void> {
   const nextCheckAt = earlierForWaiting(order, deps.now())
   if (nextCheckAt) await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt })
 }

@@ -15,7 +15,7 @@ import {
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 
 /** A move of an order: its row afterwards, without the time of the next status check, and the note in its history. */
-export type Move = { after: OrderRow; note: string | null }
+type Move = { after: OrderRow; note: string | null }
 
 export type Applied = {
   /** Undefined when nothing is new. */

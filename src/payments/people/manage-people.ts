@@ -30,7 +30,7 @@ const invitationMs = 3 * 24 * 3_600_000
 /** An administrator: of the whole service, or of one client, whose people alone he reaches. */
 export type Manager = { among: Among; actor: Actor }
 
-export type NewPerson = {
+type NewPerson = {
   name: string
   role: Role
   client: string | null

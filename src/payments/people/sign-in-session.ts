@@ -70,7 +70,7 @@ export async function beginSession(
 }
 
 /** Whose token signs in: that of a key, or ADMIN_TOKEN. */
-export type TokenOwner = { key: { id: string; client: ClientName } } | { adminToken: string }
+type TokenOwner = { key: { id: string; client: ClientName } } | { adminToken: string }
 
 /** Writes a new session of a token and its entry of the audit log. */
 export async function beginTokenSession(
@@ -168,6 +168,6 @@ export async function endSession(deps: PaymentDeps, secret: string, actor: Actor
   })
 }
 
-export function personOf({ id, name, role, client, stores }: PersonRow): Person {
+function personOf({ id, name, role, client, stores }: PersonRow): Person {
   return { id, name, role, client: client && asClientName(client), stores }
 }

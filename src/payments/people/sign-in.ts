@@ -18,10 +18,10 @@ const minuteMs = 60_000
  * below; the next ones are not checked. A place is a browser in which the person has signed in before, an open session, or else an
  * address: so tries elsewhere lock out no one who is known.
  */
-export const triesOfPlace = 5
+const triesOfPlace = 5
 export const triesOfName = 50
 export const triesOfAddress = 50
-export const lockMs = 15 * minuteMs
+const lockMs = 15 * minuteMs
 
 export type Credentials = { name: string; password: string; code?: string | undefined }
 
@@ -57,7 +57,7 @@ export async function signInPerson(
 }
 
 /** What a try is counted under, whether or not the name exists. A sign-in ends the count of its place. */
-export type CountedTry = { subject: string; most: number; isPlace?: true }
+type CountedTry = { subject: string; most: number; isPlace?: true }
 
 function countedFor(name: string, { device, group }: From): CountedTry[] {
   const hash = hashSecret(nameKey(name))

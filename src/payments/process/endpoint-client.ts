@@ -14,7 +14,7 @@ const timeoutMs = 15_000
 export const answerAtMost = 1_000
 
 /** What an endpoint is sent. Two attempts with one id are the same message. */
-export type EndpointMessage = { id: string; body: object }
+type EndpointMessage = { id: string; body: object }
 
 /** Where to, and what signs it. */
 export type EndpointTarget = { url: string; keys: readonly Buffer[] }

@@ -7,7 +7,7 @@ import { findPos, findStore } from '../../repositories/stores/store-queries.ts'
 import { callForClient } from '../connection/account-calls.ts'
 import type { PaymentDeps } from '../deps.ts'
 
-export type Terminal = {
+type Terminal = {
   id: string
   /** The ERP's ids; null for a box or store that is not stored here. */
   sucursalId: string | null

@@ -16,7 +16,7 @@ export type ClosingRow = Selectable<ClosingsTable>
 export type AmendmentRow = Selectable<ClosingAmendmentsTable>
 
 /** Without what the database counts, and what a comparison or a signature sets. */
-export type NewClosing = Omit<
+type NewClosing = Omit<
   Insertable<ClosingsTable>,
   'number' | 'state' | 'declared' | 'next_check_at' | 'failures' | 'lines'
 > & { declared: Record<string, number>; next_check_at: Date }

@@ -79,7 +79,7 @@ export async function upsertConnection(
  * A pair of tokens. The version alone does not identify it: a connection that was removed and made again counts from
  * 1 again, perhaps with another account.
  */
-export type Pair = Pick<ConnectionRow, 'client' | 'version' | 'connected_at'>
+type Pair = Pick<ConnectionRow, 'client' | 'version' | 'connected_at'>
 
 const isPair = ({ client, version, connected_at }: Pair) =>
   sql<SqlBool>`client = ${client} and version = ${version}

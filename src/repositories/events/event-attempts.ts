@@ -19,7 +19,7 @@ export async function insertAttempts(db: Db | Trx, attempts: readonly NewAttempt
 }
 
 /** Of one event only, or of all; `outcome`: only those that succeeded, or failed. */
-export type AttemptFilter = {
+type AttemptFilter = {
   eventId: string | undefined
   outcome: 'success' | 'failed' | undefined
 }

@@ -11,7 +11,7 @@ export type StopReason = NonNullable<EndpointRow['stop_reason']>
 export type EndpointKey = { client: ClientName; id: string }
 
 /** Which events an endpoint gets. */
-export type EndpointFilter = Pick<EndpointRow, 'types' | 'sucursal_id' | 'caja_id'>
+type EndpointFilter = Pick<EndpointRow, 'types' | 'sucursal_id' | 'caja_id'>
 
 /** The events of an endpoint. */
 export function filterOf(endpoint: EndpointFilter & Pick<EndpointRow, 'client'>): EventFilter {

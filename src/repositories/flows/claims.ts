@@ -87,7 +87,7 @@ export async function listNamesakes(
 }
 
 /** How many identities several items of one destination have, and the keys of the items of some of them. */
-export type SameIdentities = { count: number; groups: string[][] }
+type SameIdentities = { count: number; groups: string[][] }
 
 /** Entries of the index per statement: it takes a few milliseconds. */
 const claimsAtOnce = 10_000

@@ -83,7 +83,7 @@ const nextVersion = sql`
     skipped = null`
 
 /** Where changes are recorded. `keepsHistory` also stores the content of the items, once for all destinations. */
-export type Recording = {
+type Recording = {
   flow: string
   destinations: readonly string[]
   keepsHistory: boolean

@@ -9,7 +9,7 @@ export type MinuteCounts = { minute: number; queued: number; delivered: number; 
 /**
  * Of all rows: how many have arrived, how many wait, and how many are left out now although the destination has them.
  */
-export type TargetShare = { done: number; waiting: number; stillThere: number }
+type TargetShare = { done: number; waiting: number; stillThere: number }
 
 type Page = {
   rows: number

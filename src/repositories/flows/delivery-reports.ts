@@ -142,7 +142,7 @@ const openColumns = [
   'finished_at',
 ] as const
 
-export type OpenDelivery = Pick<DeliveryRow, (typeof openColumns)[number]>
+type OpenDelivery = Pick<DeliveryRow, (typeof openColumns)[number]>
 
 /** Waiting deliveries (due ones first, then the oldest) or failed ones (newest first). */
 export async function listOpenDeliveries(

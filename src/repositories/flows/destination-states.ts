@@ -4,7 +4,7 @@ import type { DestinationStatesTable } from '../../db/tables.ts'
 import type { DeliveryTarget } from './delivery-target.ts'
 
 export type DestinationStateRow = Selectable<DestinationStatesTable>
-export type NewDestinationState = Insertable<DestinationStatesTable>
+type NewDestinationState = Insertable<DestinationStatesTable>
 
 /** Every destination that gets nothing; of all flows, or of one. */
 export async function listDestinationStates(db: Db, flow?: string): Promise<DestinationStateRow[]> {

@@ -18,10 +18,10 @@ import { inKeyOrder } from './key-order.ts'
 type Place = { dueAt: string; queuedAt: string; pk: string }
 
 /** How far a walk has come: among deliveries due at once, and among those that had to wait. */
-export type DuePlaces = { fresh: Place; late: Place }
+type DuePlaces = { fresh: Place; late: Place }
 
 /** `needsApproval`: nothing may be sent to the destination now. */
-export type DueRow = PendingDelivery & Place & { isLate: boolean; needsApproval: boolean }
+type DueRow = PendingDelivery & Place & { isLate: boolean; needsApproval: boolean }
 
 export const beforeAllDue: DuePlaces = {
   fresh: { dueAt: '-infinity', queuedAt: '-infinity', pk: '' },
@@ -95,7 +95,7 @@ export async function listDueTargets(
   return rows
 }
 
-export type DueWalk = {
+type DueWalk = {
   /** The next rows, at most `limit`. Fewer rows mean the end; a further call continues after it. */
   next(limit: number): Promise<DueRow[]>
 }
@@ -141,7 +141,7 @@ async function readPage(database: Database, page: RawBuilder<DueRow>): Promise<D
 }
 
 /** An attempt at an item. `delivered` says which version arrived, and how. `digest` and `body`: see deliver/item-body.ts. */
-export type AttemptedRow = {
+type AttemptedRow = {
   pk: string
   delivered?: {
     version: number
@@ -156,7 +156,7 @@ export type AttemptedRow = {
   }
 }
 
-export type CompletedRow = Pick<DeliveryRow, 'pk' | 'version' | 'state' | 'may_have_arrived'> & {
+type CompletedRow = Pick<DeliveryRow, 'pk' | 'version' | 'state' | 'may_have_arrived'> & {
   isDone: boolean
 }
 
@@ -270,7 +270,7 @@ export async function addJobTotals(
 }
 
 /** The part of a statement that adds to the lifetime count of deliveries. It takes its lock last. */
-export function addsCompleted(flow: string, completed: RawBuilder<unknown>): RawBuilder<unknown> {
+function addsCompleted(flow: string, completed: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
     insert into flow_totals (flow, jobs_completed, jobs_failed) values (${flow}, ${completed}, 0)
     on conflict (flow) do update set

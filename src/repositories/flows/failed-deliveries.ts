@@ -96,7 +96,7 @@ function isOfGroup({ error, code, status }: FailedFilter): RawBuilder<boolean> {
 }
 
 /** Failed deliveries of one destination: the last key, the number of rows, and the selected keys. */
-export type FailedRows = {
+type FailedRows = {
   destination: string
   lastPk: string
   scanned: number

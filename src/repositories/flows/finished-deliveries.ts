@@ -6,10 +6,10 @@ import { type DeliveryPlace, deliveryPages } from './key-order.ts'
 import { isPending } from './pending-deletes.ts'
 
 /** The times before which finished deliveries may be deleted. */
-export type FinishedBefore = { doneBefore: Date; failedBefore: Date }
+type FinishedBefore = { doneBefore: Date; failedBefore: Date }
 
 /** A page of rows of one destination: the last key, the number of rows, and the keys that may be deleted. */
-export type FinishedRows = { destination: string; lastPk: string; scanned: number; pks: string[] }
+type FinishedRows = { destination: string; lastPk: string; scanned: number; pks: string[] }
 
 /** Rows per statement. It takes 20 ms on the embedded database, which answers no other request meanwhile. */
 const rowsAtOnce = 5_000

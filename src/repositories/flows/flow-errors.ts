@@ -6,9 +6,9 @@ import { atOnce, type Step } from '../../db/steps.ts'
 import type { FlowErrorsTable } from '../../db/tables.ts'
 import { keptReason, type Reason, sentenceOf } from '../../texts/reason.ts'
 
-export type FlowErrorRow = Selectable<FlowErrorsTable>
+type FlowErrorRow = Selectable<FlowErrorsTable>
 
-export type NewFlowError = {
+type NewFlowError = {
   flow: string
   /** The destination's name, or `source`. */
   adapter: string

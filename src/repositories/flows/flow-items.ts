@@ -59,7 +59,7 @@ export async function findItemInFlows(
 }
 
 /** `hash` is by the present rules; `contentHash` is the one that deliveries of this content refer to. */
-export type StoredItem = { hash: string; contentHash: string; readNumber: number }
+type StoredItem = { hash: string; contentHash: string; readNumber: number }
 
 /**
  * The stored state of these items, locked until the transaction ends. An item that was never read, or was reset, is

@@ -30,7 +30,7 @@ export async function readSwitches(
 }
 
 /** Who pauses a flow: an operator, with an optional text, or the service, with a reason code. */
-export type PausedBy = { at: Date } & (
+type PausedBy = { at: Date } & (
   | { by: string; reason: string | null }
   | { by: 'service'; why: Reason }
 )

@@ -11,7 +11,7 @@ const kept = 1_000
 /** Changes of today are summed over the polls of the day. The longest day has 25 hours. */
 const dayMs = 25 * 3_600_000
 
-export type PollRecord = {
+type PollRecord = {
   flow: string
   kind: 'full' | 'incremental'
   startedAt: Date
@@ -25,7 +25,7 @@ export type PollRecord = {
 }
 
 /** Items of a poll. `refused`: invalid or duplicate records. */
-export type PollItems = { new: number; changed: number; deleted: number; refused: number }
+type PollItems = { new: number; changed: number; deleted: number; refused: number }
 
 /**
  * Records the end of a poll in one statement: the poll, the lifetime totals, the flow's state without its progress, and
@@ -105,7 +105,7 @@ async function trimPolls(trx: Trx, { flow, startedAt }: PollRecord): Promise<voi
     .execute()
 }
 
-export type PollFigures = {
+type PollFigures = {
   flow: string
   lastRun: Date | null
   avgDurationMs: number
@@ -210,7 +210,7 @@ export async function sumChangesSince(db: Db, since: Date): Promise<Map<string, 
   return new Map(rows.map((row) => [row.flow, row.changes]))
 }
 
-export type FlowTotals = Selectable<FlowTotalsTable>
+type FlowTotals = Selectable<FlowTotalsTable>
 
 /** A flow that never ran has no row. */
 export async function listTotals(db: Db): Promise<FlowTotals[]> {

@@ -8,7 +8,7 @@ import type { DeliveryTarget } from './delivery-target.ts'
 import { changeItemsStamp } from './flow-state.ts'
 
 /** What an item had, or may have, at a destination under another identity than its present one. `pk`: see formerKey in item.ts. */
-export type FormerIdentityRow = { pk: string; body: KeptBody; claim: ItemClaim }
+type FormerIdentityRow = { pk: string; body: KeptBody; claim: ItemClaim }
 
 const formerHash = 'former'
 

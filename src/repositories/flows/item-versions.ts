@@ -135,13 +135,13 @@ export const historyKinds = [
   { table: 'item_attempts', time: 'at', kept: attemptsKept },
 ] as const
 
-export type HistoryKind = (typeof historyKinds)[number]
+type HistoryKind = (typeof historyKinds)[number]
 
 /** How much history is kept: the newest `kept` rows of an item, and none older than `before`. */
-export type Keeping = { before: Date; kept: number }
+type Keeping = { before: Date; kept: number }
 
 /** A page of rows: their number, the last item, and the items with rows beyond the limits. */
-export type HistoryRows = { scanned: number; last: string | null; over: string[] }
+type HistoryRows = { scanned: number; last: string | null; over: string[] }
 
 /**
  * Reads the next rows from an item on, by the key of the table. The last item may have more rows. Run it through

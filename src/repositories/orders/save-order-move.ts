@@ -38,7 +38,7 @@ function webhookValues(now: Date, startedAt: Date): WebhookValues {
 }
 
 /** Part of a statement: whether the webhooks of the account of `orders` arrive. */
-export const webhooksArrive = `exists (select from account_webhooks w
+const webhooksArrive = `exists (select from account_webhooks w
   where w.mp_user_id = orders.mp_user_id and w.in_time >= ${enoughInTime} and w.untold = '{}'
     and w.heard_at >= :heard_since::timestamptz)`
 

@@ -58,7 +58,7 @@ export async function insertPerson(trx: Trx, person: Insertable<PeopleTable>): P
 }
 
 /** What a sign-in was checked against. */
-export type CheckedAccess = Partial<Pick<PersonRow, 'password_hash' | 'totp_secret' | 'totp_on'>>
+type CheckedAccess = Partial<Pick<PersonRow, 'password_hash' | 'totp_secret' | 'totp_on'>>
 
 /**
  * Changes a person who is not revoked. With `checked` only while these columns still have the values that were read: a check of a

@@ -68,7 +68,7 @@ export async function listSalesByGroup(
 
 /** Orders, and those that ended without money after a payment was tried. Paid and declined orders are the finished attempts. */
 type Tries = { orders: number; declined: number }
-export type Attempts = { key: string } & Tries
+type Attempts = { key: string } & Tries
 type StoreAttempts = { client: ClientName; storeId: string } & Tries
 
 /** Orders of a span by day, week or method of payment, and how many of them were declined. */

@@ -163,7 +163,7 @@ export async function sumNets(db: Db, { client, from, to }: NetSpan): Promise<Ne
   return rows
 }
 
-export type NamedSum = {
+type NamedSum = {
   part: 'taxes' | 'notClassed'
   name: string
   entity: string | null

@@ -163,7 +163,7 @@ export async function listInDoubt(
 }
 
 /** A charge that was begun after `before` is too young to be in doubt, unless the provider contradicts it. */
-export const isChargeInDoubt = (before: Date) =>
+const isChargeInDoubt = (before: Date) =>
   sql<boolean>`(is_charge_unclear and created_at <= ${before}::timestamptz or is_contradicted)`
 
 /** The number of open orders, and of those that need a person at the terminal. */

@@ -6,7 +6,7 @@ import { receivedStatuses } from '../../domain/order-state.ts'
 /** What a deletion would take away: boxes, and the store if it goes with them. */
 export type PlacesToDelete = { boxes: readonly string[]; storeId: string | null }
 
-export type OrderInTheWay = {
+type OrderInTheWay = {
   id: string
   external_reference: string
   caja_id: string

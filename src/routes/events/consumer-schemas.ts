@@ -3,7 +3,7 @@ import { countedAtMost } from '../../payments/events/consumers.ts'
 import { ClientQuery, Timestamp } from '../field-schemas.ts'
 import { Cursor, ReaderName } from './feed-schemas.ts'
 
-export const ConsumerName = z
+const ConsumerName = z
   .string()
   .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/)
   .describe('Name of the consumer: a-z, 0-9, - and _')

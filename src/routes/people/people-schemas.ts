@@ -35,7 +35,7 @@ const NewPassword = z
 
 const GivenPassword = z.string().min(1).max(longestPassword)
 
-export const Code = z
+const Code = z
   .string()
   .regex(/^[0-9 ]{6,8}$/)
   .describe('Six digits of the authenticator app')

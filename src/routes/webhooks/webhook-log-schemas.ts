@@ -8,7 +8,7 @@ export const WebhookLogsQuery = z.object({
   cursor: queryTimeCursor(),
 })
 
-export const WebhookLog = z
+const WebhookLog = z
   .object({
     id: z.uuid(),
     client: z.string().nullable(),
