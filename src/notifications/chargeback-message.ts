@@ -1,4 +1,3 @@
-import type { ChargebackState } from '../domain/chargeback.ts'
 import { pointFromCents } from '../domain/money.ts'
 import type { ChargebackRow } from '../repositories/chargebacks/chargeback-queries.ts'
 import { textIn } from '../texts/texts.ts'
@@ -12,57 +11,38 @@ import {
   toMessages,
 } from './message-parts.ts'
 
-/** Charge-backs that were opened, wait for documents or were decided, in the stored form of a message. */
-export type ChargebackMessage = {
-  id: string
-  at: string
-  kind: 'chargebacks_opened' | 'chargebacks_due' | 'chargebacks_decided'
-  chargebacks: {
-    id: string
-    client: string
-    caja_id: string | null
-    case_id: string | null
-    payment_id: string
-    order_id: string | null
-    /** With a point and two decimals; null if the provider does not return it. */
-    amount: string | null
-    currency: string | null
-    state: ChargebackState
-    /** ISO 8601. */
-    documents_due_at: string | null
-  }[]
-}
-
-export function composeChargebackMessages(
-  kind: ChargebackMessage['kind'],
-  rows: readonly ChargebackRow[],
-  now: Date,
-): ChargebackMessage[] {
-  const timeOf = (row: ChargebackRow) => row.found_at
-  return toMessages('chargebacks', kind, rows, { now, timeOf }).map(
-    ({ rows: named, ...message }) => ({
-      ...message,
-      chargebacks: named.map((row) => ({
-        id: row.id,
-        client: row.client,
-        caja_id: row.caja_id,
-        case_id: row.case_id,
-        payment_id: row.payment_id,
-        order_id: row.order_id,
-        amount: row.amount_cents === null ? null : pointFromCents(row.amount_cents),
-        currency: row.currency,
-        state: row.state,
-        documents_due_at: row.documents_due_at?.toISOString() ?? null,
-      })),
-    }),
-  )
-}
-
 const events = {
   chargebacks_opened: 'chargebacks.opened',
   chargebacks_due: 'chargebacks.documents_due',
   chargebacks_decided: 'chargebacks.decided',
-} as const satisfies Record<ChargebackMessage['kind'], string>
+} as const
+
+/** Charge-backs that were opened, wait for documents or were decided, in the stored form of a message. */
+export type ChargebackMessage = ReturnType<typeof composeChargebackMessages>[number]
+
+export function composeChargebackMessages(
+  kind: keyof typeof events,
+  rows: readonly ChargebackRow[],
+  now: Date,
+) {
+  return toMessages('chargebacks', kind, rows, {
+    now,
+    timeOf: (row) => row.found_at,
+    view: (row) => ({
+      id: row.id,
+      client: row.client,
+      caja_id: row.caja_id,
+      case_id: row.case_id,
+      payment_id: row.payment_id,
+      order_id: row.order_id,
+      /** With a point and two decimals; null if the provider does not return it. */
+      amount: row.amount_cents === null ? null : pointFromCents(row.amount_cents),
+      currency: row.currency,
+      state: row.state,
+      documents_due_at: row.documents_due_at?.toISOString() ?? null,
+    }),
+  })
+}
 
 /** The message as channels send it. */
 export function chargebackNotification(message: ChargebackMessage): Notification {

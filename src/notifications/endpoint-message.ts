@@ -4,39 +4,23 @@ import type { Locale, MessageText, Notification } from './channel.ts'
 import { firstPlaces, oneLine, plainText, toMessages } from './message-parts.ts'
 
 /** Endpoints that events are no longer sent to, in the stored form of a message. */
-export type StoppedEndpointsMessage = {
-  id: string
-  at: string
-  kind: 'endpoints_stopped'
-  endpoints: {
-    id: string
-    client: string
-    /** Of the address: its path may contain a secret. */
-    host: string
-    reason: Exclude<StopReason, 'person'>
-    /** ISO 8601. */
-    stopped_at: string
-  }[]
-}
+export type StoppedEndpointsMessage = ReturnType<typeof composeEndpointMessages>[number]
 
 /** `rows`: endpoints that no person stopped. */
-export function composeEndpointMessages(
-  rows: readonly EndpointRow[],
-  now: Date,
-): StoppedEndpointsMessage[] {
+export function composeEndpointMessages(rows: readonly EndpointRow[], now: Date) {
   const timeOf = ({ stopped_at: at }: EndpointRow) => at ?? now
-  return toMessages('endpoints', 'endpoints_stopped' as const, rows, { now, timeOf }).map(
-    ({ rows: named, ...message }) => ({
-      ...message,
-      endpoints: named.map((row) => ({
-        id: row.id,
-        client: row.client,
-        host: new URL(row.url).host,
-        reason: row.stop_reason as Exclude<StopReason, 'person'>,
-        stopped_at: timeOf(row).toISOString(),
-      })),
+  return toMessages('endpoints', 'endpoints_stopped', rows, {
+    now,
+    timeOf,
+    view: (row) => ({
+      id: row.id,
+      client: row.client,
+      // Of the address: its path may contain a secret.
+      host: new URL(row.url).host,
+      reason: row.stop_reason as Exclude<StopReason, 'person'>,
+      stopped_at: timeOf(row).toISOString(),
     }),
-  )
+  })
 }
 
 /** The message as channels send it. */

@@ -57,22 +57,28 @@ export function testNotification(
 const namedAtMost = 20
 
 /**
- * Divides rows into messages, oldest first. The id derives from content and time, so it is the same for every attempt to
- * send.
+ * Divides rows into messages in their stored form, oldest first; `subject` is the field of the rows. The id derives from content and
+ * time, so it is the same for every attempt to send.
  */
-export function toMessages<Kind extends string, Row extends { id: string }>(
-  subject: string,
+export function toMessages<
+  Subject extends string,
+  Kind extends string,
+  Row extends { id: string },
+  View extends object,
+>(
+  subject: Subject,
   kind: Kind,
   rows: readonly Row[],
-  { now, timeOf }: { now: Date; timeOf: (row: Row) => Date },
-): { id: string; at: string; kind: Kind; rows: Row[] }[] {
+  { now, timeOf, view }: { now: Date; timeOf: (row: Row) => Date; view: (row: Row) => View },
+) {
   const at = now.toISOString()
   const left = rows.toSorted((a, b) => timeOf(a).getTime() - timeOf(b).getTime())
-  const messages: { id: string; at: string; kind: Kind; rows: Row[] }[] = []
+  const messages: ({ id: string; at: string; kind: Kind } & Record<Subject, View[]>)[] = []
   while (left.length > 0) {
     const named = left.splice(0, namedAtMost)
     const id = messageId(subject, kind, at, ...named.map((row) => row.id))
-    messages.push({ id, at, kind, rows: named })
+    const views = { [subject]: named.map(view) } as Record<Subject, View[]>
+    messages.push({ id, at, kind, ...views })
   }
   return messages
 }

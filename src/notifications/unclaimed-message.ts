@@ -13,35 +13,20 @@ import {
 } from './message-parts.ts'
 
 /** Charges without an order, or their outcome, in the stored form of a message. */
-export type UnclaimedMessage = {
-  id: string
-  at: string
-  kind: 'orphans' | 'orphans_settled'
-  orphans: {
-    id: string
-    client: string
-    caja_id: string | null
-    payment_id: string
-    /** With a point and two decimals. */
-    amount: string
-    /** ISO 8601. */
-    at: string
-    state: OrphanRow['state']
-    /** The ERP's reference of the order that this is a further payment of. */
-    surplus_of?: string
-  }[]
-}
+export type UnclaimedMessage = ReturnType<typeof composeUnclaimedMessages>[number]
 
+/** `references`: those of the ERP, by the id of the order. */
 export function composeUnclaimedMessages(
-  kind: UnclaimedMessage['kind'],
+  kind: 'orphans' | 'orphans_settled',
   rows: readonly OrphanRow[],
   now: Date,
   references: ReadonlyMap<string, string>,
-): UnclaimedMessage[] {
-  const timeOf = (row: OrphanRow) => row.sold_at
-  return toMessages('orphans', kind, rows, { now, timeOf }).map(({ rows: named, ...message }) => ({
-    ...message,
-    orphans: named.map((orphan) => ({
+) {
+  return toMessages('orphans', kind, rows, {
+    now,
+    timeOf: (row) => row.sold_at,
+    view: (orphan) => ({
+      // Of a further payment: the order.
       ...(orphan.surplus_of !== null && {
         surplus_of: references.get(orphan.surplus_of) ?? orphan.surplus_of,
       }),
@@ -52,8 +37,8 @@ export function composeUnclaimedMessages(
       amount: pointFromCents(orphan.amount_cents),
       at: orphan.sold_at.toISOString(),
       state: orphan.state,
-    })),
-  }))
+    }),
+  })
 }
 
 /** The message as channels send it. */
