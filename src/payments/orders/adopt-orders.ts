@@ -2,7 +2,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { pointFromCents, wholeCurrencyOf } from '../../domain/money.ts'
-import { longestOrderMs } from '../../domain/order.ts'
+import { longestOrderMs, type OrderEvidence } from '../../domain/order.ts'
 import {
   attemptOfReference,
   isEncodedReference,
@@ -396,19 +396,9 @@ async function adopt(
     const counted = await findAdoptedAs(trx, client, numbers)
     if (counted) return { counted }
     const now = deps.now()
-    const row = await insertOrder(trx, await rowOfFound(trx, account, box, found, content, now))
-    await insertOrderEvent(trx, {
-      order_id: row.id,
-      client,
-      at: now,
-      source,
-      from_status: null,
-      to_status: row.status,
-      status_detail: null,
-      version: row.version,
-      note: 'found at the provider',
-    })
-    const { order } = await moveOrder(deps, trx, row, source, providerAnswered(evidence))
+    const row = await rowOfFound(trx, account, box, found, content, now)
+    const note = 'found at the provider'
+    const order = await insertAdopted(deps, trx, row, { source, note, evidence })
     notifyOrderChanged(deps.database, order)
     await recordSuccess(deps, trx, {
       client,
@@ -434,6 +424,46 @@ async function adopt(
   return { kind: 'adopted', order }
 }
 
+/** The columns that differ among orders that were not made by a request. */
+type AdoptedOrder = Omit<
+  Parameters<typeof insertOrder>[1],
+  'creation' | 'status' | 'sent_at' | 'last_updated_at' | 'expires_at'
+> & { created_at: Date }
+
+/** Inserts an order that only the provider has, with its history, and moves it to the provider's state. */
+export async function insertAdopted(
+  deps: PaymentDeps,
+  trx: Trx,
+  order: AdoptedOrder,
+  { source, note, evidence }: { source: EvidenceSource; note: string; evidence: OrderEvidence },
+): Promise<OrderRow> {
+  const now = deps.now()
+  const madeAt = order.created_at
+  const row = await insertOrder(trx, {
+    ...order,
+    creation: 'confirmed',
+    status: 'created',
+    sent_at: madeAt,
+    last_updated_at: now,
+    expires_at: new Date(madeAt.getTime() + order.expiration_minutes * 60_000),
+    checked_at: now,
+    next_check_at: now,
+    adopted_at: now,
+  })
+  await insertOrderEvent(trx, {
+    order_id: row.id,
+    client: row.client,
+    at: now,
+    source,
+    from_status: null,
+    to_status: row.status,
+    status_detail: null,
+    version: row.version,
+    note,
+  })
+  return (await moveOrder(deps, trx, row, source, providerAnswered(evidence))).order
+}
+
 /** The row of an order that only the provider has. */
 async function rowOfFound(
   trx: Trx,
@@ -442,7 +472,7 @@ async function rowOfFound(
   found: FoundOrder,
   content: Content,
   now: Date,
-): Promise<Parameters<typeof insertOrder>[1]> {
+): Promise<AdoptedOrder> {
   const site = await findSite(trx, account.mpUserId)
   const text = await erpReference(trx, account, content.reference)
   const madeAt = found.createdAt === null || found.createdAt > now ? now : found.createdAt
@@ -473,21 +503,8 @@ async function rowOfFound(
     print_ticket: found.printTicket,
     payment_method: found.paymentMethod,
     expiration_minutes: minutes,
-    creation: 'confirmed',
     mp_order_id: found.evidence.mpOrderId,
-    status: 'created',
-    status_detail: null,
-    conflict: null,
-    cancel_requested_at: null,
-    sent_at: madeAt,
     created_at: madeAt,
-    last_updated_at: now,
-    expires_at: new Date(madeAt.getTime() + minutes * 60_000),
-    checked_at: now,
-    next_check_at: now,
-    adopted_at: now,
-    sender: null,
-    sender_until: null,
   }
 }
 

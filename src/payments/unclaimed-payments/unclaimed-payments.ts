@@ -8,8 +8,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { isRefundUnderWay } from '../../errors/money-outcome.ts'
 import { asAppError, orderIdOfPayment, ProviderError } from '../../provider/provider.ts'
 import { compareAgain } from '../../repositories/closings/closing-queries.ts'
-import { insertOrder, type OrderRow } from '../../repositories/orders/order-queries.ts'
-import { insertOrderEvent } from '../../repositories/orders/timeline-queries.ts'
+import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import {
   findPayment,
   type ProviderPaymentRow,
@@ -32,11 +31,9 @@ import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import { whoIs } from '../audit/entry-author.ts'
 import { callForShop, type Shop } from '../connection/account-calls.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { adoptOfPayment } from '../orders/adopt-orders.ts'
-import { providerAnswered } from '../orders/decide.ts'
+import { adoptOfPayment, insertAdopted } from '../orders/adopt-orders.ts'
 import { refreshOrder, requireOrder } from '../orders/read.ts'
 import { refundOrder } from '../orders/refund.ts'
-import { moveOrder } from '../orders/state.ts'
 import { notifyOrderChanged } from '../process/order-changes.ts'
 import {
   endSurplus,
@@ -263,19 +260,11 @@ export async function adoptOrphan(
       if (isAdopted(now, refundAsked)) return { orphan: now, order: undefined }
       // Its order may have been found since the payment was read.
       if (await isNamedByOrder(trx, now, timeOfOrder(now))) throw new AppError('ORPHAN_SETTLED')
-      const row = await insertOrder(trx, orderOf(deps, now, payment, reference))
-      await insertOrderEvent(trx, {
-        order_id: row.id,
-        client,
-        at: deps.now(),
+      const order = await insertAdopted(deps, trx, orderOf(now, payment, reference), {
         source: 'api',
-        from_status: null,
-        to_status: row.status,
-        status_detail: null,
-        version: row.version,
         note: 'an unclaimed payment was recorded as an order',
+        evidence,
       })
-      const { order } = await moveOrder(deps, trx, row, 'api', providerAnswered(evidence))
       const asked = { reason, refundAsked }
       return { orphan: await endAdopted(deps, trx, now, order, asked, entry), order }
     })
@@ -328,12 +317,10 @@ async function endAdopted(
 }
 
 function orderOf(
-  deps: PaymentDeps,
   orphan: OrphanRow,
   payment: ProviderPaymentRow,
   reference: string | undefined,
-): Parameters<typeof insertOrder>[1] {
-  const now = deps.now()
+): Parameters<typeof insertAdopted>[2] {
   const loose = orderIdOfPayment(orphan.payment_id)
   return {
     id: randomUUID(),
@@ -347,27 +334,12 @@ function orderOf(
     reference_attempt: 1,
     amount_cents: orphan.amount_cents,
     whole_amount: isWholeCurrency(payment.currency),
-    description: null,
-    ticket_number: null,
     send_ticket_number: false,
     print_ticket: false,
     payment_method: 'all',
     expiration_minutes: 1,
-    creation: 'confirmed',
     mp_order_id: loose,
-    status: 'created',
-    status_detail: null,
-    conflict: null,
-    cancel_requested_at: null,
-    sent_at: orphan.sold_at,
     created_at: orphan.sold_at,
-    last_updated_at: now,
-    expires_at: new Date(orphan.sold_at.getTime() + 60_000),
-    checked_at: now,
-    next_check_at: now,
-    adopted_at: now,
-    sender: null,
-    sender_until: null,
   }
 }
 
