@@ -52,37 +52,36 @@ export function createBrowserSessions(
   deps: PaymentDeps,
   { adminToken, principalOfToken, principalOfKey }: BrowserSessionOptions,
 ): BrowserSessions {
-  const recordRefusal = createRefusedSignIns(deps)
-  const ownOrigin = new URL(deps.settings.publicUrl).origin
-  const cookies = { encryption: deps.encryption, isSecure: ownOrigin.startsWith('https:') }
-  const { isSecure } = cookies
-  const secretOf = (request: FastifyRequest) => sessionSecretOf(request, isSecure)
+  const sessions = createSessionsOfBrowsers(deps, {
+    publicUrl: deps.settings.publicUrl,
+    refused: 'session.refused',
+    foreignPage: () =>
+      new AppError('FORBIDDEN', { message: 'Requests from other sites are refused' }),
+  })
+  const { isSecure, recordRefusal } = sessions
 
-  const begin: BrowserSessions['begin'] = ({ secret, sessionId, person, until }, request) => ({
-    principal: { ...principalOf(person), sessionId },
-    until,
-    cookies: [sessionCookie(secret, isSecure), deviceCookie(request, person.name, cookies)],
+  const begin: BrowserSessions['begin'] = (begun, request) => ({
+    principal: { ...principalOf(begun.person), sessionId: begun.sessionId },
+    until: begun.until,
+    cookies: sessions.cookiesOf(begun, request),
   })
 
   const session: BrowserSessions['session'] = async (request) => {
-    const secret = mayUseCookie(request, ownOrigin) ? secretOf(request) : undefined
-    const open = secret === undefined ? undefined : await findSession(deps, secret)
-    if (secret === undefined || !open) return undefined
+    const open = await sessions.find(request)
+    if (!open) return undefined
     const ofWhom = (principal: Principal) => ({
       principal: { ...principal, sessionId: open.id },
       until: open.expiresAt,
     })
     if (open.person) return ofWhom(principalOf(open.person))
     if (open.key) return ofWhom(principalOfKey(open.key))
-    return isOfAdmin(open, secret, adminToken) ? ofWhom({ type: 'admin' }) : undefined
+    return isOfAdmin(open, open.secret, adminToken) ? ofWhom({ type: 'admin' }) : undefined
   }
 
   return {
     begin,
     async signInPerson(credentials, request) {
-      const device = knownDevice(request, credentials.name, cookies)
-      const from = { ...fromOf(deps, request), device }
-      const begun = await signInPerson(deps, credentials, from, recordRefusal)
+      const begun = await sessions.signIn(credentials, request)
       return begun && begin(begun, request)
     },
     async signIn(token, request) {
@@ -99,15 +98,55 @@ export function createBrowserSessions(
       return { principal, until, cookies: [sessionCookie(secret, isSecure)] }
     },
     session,
-    refuseForeignPage({ headers }) {
-      if (isFromOwnPage(headers, { ownOrigin, isRead: true })) return
-      throw new AppError('FORBIDDEN', { message: 'Requests from other sites are refused' })
+    refuseForeignPage: sessions.refuseForeignPage,
+    signOut: sessions.end,
+    signedOut: () => endedCookie(isSecure),
+  }
+}
+
+/** What both listeners do with the sessions of browsers. `publicUrl`: where browsers reach the listener. */
+export function createSessionsOfBrowsers(
+  deps: PaymentDeps,
+  {
+    publicUrl,
+    refused,
+    foreignPage,
+  }: {
+    publicUrl: string
+    refused: Parameters<typeof createRefusedSignIns>[1]
+    foreignPage: () => AppError
+  },
+) {
+  const recordRefusal = createRefusedSignIns(deps, refused)
+  const ownOrigin = new URL(publicUrl).origin
+  const isSecure = ownOrigin.startsWith('https:')
+  const cookies = { encryption: deps.encryption, isSecure }
+  return {
+    isSecure,
+    recordRefusal,
+    /** The session of the request's cookie, with its secret. */
+    async find(request: FastifyRequest) {
+      const secret = mayUseCookie(request, ownOrigin)
+        ? sessionSecretOf(request, isSecure)
+        : undefined
+      const open = secret === undefined ? undefined : await findSession(deps, secret)
+      return secret === undefined || !open ? undefined : { ...open, secret }
     },
-    async signOut(request) {
-      const secret = secretOf(request)
+    signIn(credentials: Credentials, request: FastifyRequest): Promise<Begun | undefined> {
+      const device = knownDevice(request, credentials.name, cookies)
+      return signInPerson(deps, credentials, { ...fromOf(deps, request), device }, recordRefusal)
+    },
+    cookiesOf({ secret, person }: Begun, request: FastifyRequest): Cookie[] {
+      return [sessionCookie(secret, isSecure), deviceCookie(request, person.name, cookies)]
+    },
+    /** Ends the session of the request's cookie, if it has one, in every process. */
+    async end(request: FastifyRequest): Promise<void> {
+      const secret = sessionSecretOf(request, isSecure)
       if (secret !== undefined) await endSession(deps, secret, actorOf(deps, request, null))
     },
-    signedOut: () => endedCookie(isSecure),
+    refuseForeignPage({ headers }: FastifyRequest): void {
+      if (!isFromOwnPage(headers, { ownOrigin, isRead: true })) throw foreignPage()
+    },
   }
 }
 
@@ -115,7 +154,7 @@ export function createBrowserSessions(
  * Whether the cookie of the request counts: another page may have sent it. Other pages need a preflight for JSON, which is always
  * refused.
  */
-export function mayUseCookie({ headers, method }: FastifyRequest, ownOrigin: string): boolean {
+function mayUseCookie({ headers, method }: FastifyRequest, ownOrigin: string): boolean {
   const isRead = method === 'GET' || method === 'HEAD'
   if (!isFromOwnPage(headers, { ownOrigin, isRead })) return false
   return isRead || /^application\/json\b/i.test(headers['content-type'] ?? '')
