@@ -27,7 +27,7 @@ export type ListPage<Row> = { rows: Row[]; total: number; hasOlder: boolean; has
  * The entries beyond a place. In this form the index of the time column ends the search. A plain "or" reads the list
  * from its start, like an offset. Times are whole milliseconds, as the service writes them.
  */
-export function beyondTime(place: TimeCursor, timeColumn: string): RawBuilder<SqlBool> {
+function beyondTime(place: TimeCursor, timeColumn: string): RawBuilder<SqlBool> {
   const at = sql.ref(timeColumn)
   const id = sql.ref('id')
   return place.side === 'older'
@@ -35,9 +35,46 @@ export function beyondTime(place: TimeCursor, timeColumn: string): RawBuilder<Sq
     : sql`(${at} >= ${place.at} and (${at} > ${place.at} or ${id} < ${place.id}))`
 }
 
-/** How many entries `find` must read: one more than requested, which shows whether there are others beyond. */
-export function reachOf({ limit }: { limit: number }): number {
-  return limit + 1
+type List<Table extends keyof Tables> = SelectQueryBuilder<Tables, Table, object>
+
+/** The order in which a page is read: of entries that are newer than a place the nearest come first. */
+export function directionsOf({ place }: PageRequest<{ side: Side }>) {
+  return place?.side === 'newer'
+    ? ({ newest: 'asc', byId: 'desc' } as const)
+    : ({ newest: 'desc', byId: 'asc' } as const)
+}
+
+/** What `toListPage` needs of a list sorted by time: one entry more than requested, which shows whether there are others beyond. */
+export function partByTime<Table extends keyof Tables>(
+  list: List<Table>,
+  timeColumn: string,
+  request: PageRequest<TimeCursor>,
+): List<Table> {
+  const { place, limit, offset } = request
+  const { newest, byId } = directionsOf(request)
+  return (place ? list.where(beyondTime(place, timeColumn)) : list)
+    .orderBy(sql.ref(timeColumn), newest)
+    .orderBy(sql.ref('id'), byId)
+    .limit(limit + 1)
+    .offset(offset)
+}
+
+/** The same of a list sorted by a growing number. */
+export function partBySequence<Table extends keyof Tables>(
+  list: List<Table>,
+  column: string,
+  request: PageRequest<SequenceCursor>,
+): List<Table> {
+  const { place, limit, offset } = request
+  const seq = sql.ref(column)
+  const isBeyond =
+    place?.side === 'newer'
+      ? sql<SqlBool>`${seq} > ${place.seq}`
+      : sql<SqlBool>`${seq} < ${place?.seq}`
+  return (place ? list.where(isBeyond) : list)
+    .orderBy(seq, directionsOf(request).newest)
+    .limit(limit + 1)
+    .offset(offset)
 }
 
 /**
@@ -47,10 +84,10 @@ export function reachOf({ limit }: { limit: number }): number {
 export async function toListPage<Row, Table extends keyof Tables>(
   db: Db,
   table: keyof Tables,
-  list: SelectQueryBuilder<Tables, Table, object>,
+  list: List<Table>,
   found: readonly Row[],
   { limit, offset, place }: PageRequest<{ side: Side }>,
-  question: SelectQueryBuilder<Tables, Table, object> = list,
+  question: List<Table> = list,
 ): Promise<ListPage<Row>> {
   const rows = found.slice(0, limit)
   const isCut = found.length > limit
@@ -72,8 +109,8 @@ const questionsKept = 200
 function countEntries<Table extends keyof Tables>(
   db: Db,
   table: keyof Tables,
-  list: SelectQueryBuilder<Tables, Table, object>,
-  question: SelectQueryBuilder<Tables, Table, object>,
+  list: List<Table>,
+  question: List<Table>,
 ): Promise<number> {
   const counting = list.select((eb) => [
     eb.fn.countAll<number>().as('total'),

@@ -6,7 +6,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 import {
   type ListPage,
   type PageRequest,
-  reachOf,
+  partBySequence,
   type SequenceCursor,
   toListPage,
 } from '../list-page.ts'
@@ -124,10 +124,7 @@ export async function listActivity(
   }
   if (filter.from !== undefined) query = query.where('created_at', '>=', filter.from)
   if (filter.to !== undefined) query = query.where('created_at', '<', filter.to)
-  const { place } = pageRequest
-  const isBack = place?.side === 'newer'
-  const part = place ? query.where('activity_log.seq', isBack ? '>' : '<', place.seq) : query
-  const rows = await part
+  const rows = await partBySequence(query, 'activity_log.seq', pageRequest)
     .leftJoinLateral(
       (eb) =>
         eb
@@ -146,9 +143,6 @@ export async function listActivity(
     )
     .selectAll('activity_log')
     .select(['seal.place', 'seal.hash'])
-    .orderBy('activity_log.seq', isBack ? 'asc' : 'desc')
-    .limit(reachOf(pageRequest))
-    .offset(pageRequest.offset)
     .execute()
   const listed = rows.map(({ place: seq, hash, ...row }) => ({
     ...row,

@@ -4,7 +4,7 @@ import type { EventAttemptsTable } from '../../db/tables.ts'
 import {
   type ListPage,
   type PageRequest,
-  reachOf,
+  partBySequence,
   type SequenceCursor,
   toListPage,
 } from '../list-page.ts'
@@ -37,15 +37,7 @@ export async function listAttempts(
     const isAccepted = sql<boolean>`coalesce(status between 200 and 299, false)`
     query = query.where(isAccepted, '=', outcome === 'success')
   }
-  const { place, offset } = pageRequest
-  const isBack = place?.side === 'newer'
-  const part = place ? query.where('seq', isBack ? '>' : '<', place.seq) : query
-  const rows = await part
-    .selectAll()
-    .orderBy('seq', isBack ? 'asc' : 'desc')
-    .limit(reachOf(pageRequest))
-    .offset(offset)
-    .execute()
+  const rows = await partBySequence(query, 'seq', pageRequest).selectAll().execute()
   return toListPage(db, 'event_attempts', query, rows, pageRequest)
 }
 

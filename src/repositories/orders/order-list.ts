@@ -6,12 +6,12 @@ import type { OrderStatus } from '../../domain/order.ts'
 import { received, type Standing } from '../../domain/order-state.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
 import {
-  beyondTime,
   countSparingly,
+  directionsOf,
   estimatedRows,
   type ListPage,
   type PageRequest,
-  reachOf,
+  partByTime,
   type TimeCursor,
   toListPage,
 } from '../list-page.ts'
@@ -45,24 +45,13 @@ export async function listOrders(
   pageRequest: PageRequest<TimeCursor>,
 ): Promise<ListPage<OrderRow>> {
   const query = ordersOf(db, filter)
-  const { place } = pageRequest
-  const isBack = place?.side === 'newer'
-  const part = place ? query.where(beyondTime(place, 'created_at')) : query
-  const [atDirection, idDirection] = isBack
-    ? (['asc', 'desc'] as const)
-    : (['desc', 'asc'] as const)
-  const ids = part
-    .select('id')
-    .orderBy('created_at', atDirection)
-    .orderBy('id', idDirection)
-    .limit(reachOf(pageRequest))
-    .offset(pageRequest.offset)
+  const { newest, byId } = directionsOf(pageRequest)
   const rows = await db
     .selectFrom('orders')
     .selectAll()
-    .where('id', 'in', ids)
-    .orderBy('created_at', atDirection)
-    .orderBy('id', idDirection)
+    .where('id', 'in', partByTime(query, 'created_at', pageRequest).select('id'))
+    .orderBy('created_at', newest)
+    .orderBy('id', byId)
     .execute()
   return toListPage(
     db,

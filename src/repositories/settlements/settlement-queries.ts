@@ -5,10 +5,9 @@ import type { SettlementFilesTable, SettlementRowsTable } from '../../db/tables.
 import type { ClientName } from '../../domain/client-name.ts'
 import type { Payment } from '../../domain/order.ts'
 import {
-  beyondTime,
   type ListPage,
   type PageRequest,
-  reachOf,
+  partByTime,
   type TimeCursor,
   toListPage,
 } from '../list-page.ts'
@@ -157,16 +156,7 @@ export async function listSettlementFiles(
   pageRequest: PageRequest<TimeCursor>,
 ): Promise<ListPage<SettlementFileRow>> {
   const query = db.selectFrom('settlement_files').where('client', '=', client)
-  const { place } = pageRequest
-  const isBack = place?.side === 'newer'
-  const part = place ? query.where(beyondTime(place, 'created_at')) : query
-  const rows = await part
-    .selectAll()
-    .orderBy('created_at', isBack ? 'asc' : 'desc')
-    .orderBy('id', isBack ? 'desc' : 'asc')
-    .limit(reachOf(pageRequest))
-    .offset(pageRequest.offset)
-    .execute()
+  const rows = await partByTime(query, 'created_at', pageRequest).selectAll().execute()
   return toListPage(db, 'settlement_files', query, rows, pageRequest)
 }
 

@@ -5,10 +5,9 @@ import type { WebhookLogTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { columnHasCome, furthestMs, type LeaseLimits, limitOfAccount } from '../due-work.ts'
 import {
-  beyondTime,
   type ListPage,
   type PageRequest,
-  reachOf,
+  partByTime,
   type TimeCursor,
   toListPage,
 } from '../list-page.ts'
@@ -186,16 +185,7 @@ export async function listWebhooks(
 ): Promise<ListPage<WebhookRow>> {
   let query = db.selectFrom('webhook_log')
   if (filter.client !== undefined) query = query.where('client', '=', filter.client as ClientName)
-  const { place } = pageRequest
-  const isBack = place?.side === 'newer'
-  const part = place ? query.where(beyondTime(place, 'received_at')) : query
-  const rows = await part
-    .selectAll()
-    .orderBy('received_at', isBack ? 'asc' : 'desc')
-    .orderBy('id', isBack ? 'desc' : 'asc')
-    .limit(reachOf(pageRequest))
-    .offset(pageRequest.offset)
-    .execute()
+  const rows = await partByTime(query, 'received_at', pageRequest).selectAll().execute()
   return toListPage(db, 'webhook_log', query, rows, pageRequest)
 }
 
