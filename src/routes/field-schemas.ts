@@ -133,7 +133,3 @@ export const AnyClientQuery = {
 
 /** That of client routes that name no other. */
 export const ClientOnlyQuery = z.object(ClientQuery)
-
-export function iso(date: Date): string {
-  return date.toISOString()
-}

@@ -21,7 +21,8 @@ export async function readClientInformation(deps: PaymentDeps, name: string, act
   const connection = await findConnection(db, client)
   await deps.keyUses.flush()
   const key = await findNewestActiveKey(db, client)
-  const show = (encrypted: string | null, field: 'access_token' | 'refresh_token') => {
+  const show = (field: 'access_token' | 'refresh_token') => {
+    const encrypted = connection?.[field] ?? null
     if (encrypted === null) return null
     const token = readableToken(deps, client, field, encrypted)
     if (token === null) return null
@@ -43,16 +44,20 @@ export async function readClientInformation(deps: PaymentDeps, name: string, act
     nickname: row.mp_nickname,
     pinnedMpUserId: row.mp_user_id,
     createdAt: row.created_at,
-    connection: connection && {
-      authenticated: connection.status === 'connected' && connection.expires_at > deps.now(),
-      mpUserId: connection.mp_user_id,
-      liveMode: connection.live_mode,
-      expiresAt: connection.expires_at,
-      accessToken: show(connection.access_token, 'access_token'),
-      refreshToken: show(connection.refresh_token, 'refresh_token'),
-      publicKey: connection.public_key,
+    oauth: {
+      authenticated: connection?.status === 'connected' && connection.expires_at > deps.now(),
+      mpUserId: connection?.mp_user_id ?? null,
+      liveMode: connection?.live_mode ?? null,
+      expiresAt: connection?.expires_at ?? null,
+      accessToken: show('access_token'),
+      refreshToken: show('refresh_token'),
+      publicKey: connection?.public_key ?? null,
     },
-    key: key && { mask: key.key_mask, lastUsedAt: key.last_used_at },
+    apiKey: {
+      active: key !== undefined,
+      key: key?.key_mask ?? null,
+      lastUsedAt: key?.last_used_at ?? null,
+    },
   }
 }
 
@@ -66,34 +71,26 @@ function readableToken(...of: Parameters<typeof openToken>): string | null {
   }
 }
 
-type ClientSummary = {
-  client: string
-  nickname: string | null
-  connection: 'connected' | 'expired' | 'lost' | 'none'
-  liveMode: boolean | null
-  expiresAt: Date | null
-  activeKeys: number
-  createdAt: Date
-}
-
 /** A summary of every client, without tokens. */
-export async function readClientSummaries(deps: PaymentDeps): Promise<ClientSummary[]> {
+export async function readClientSummaries(deps: PaymentDeps) {
   const rows = await listClients(deps.database.db)
   const now = deps.now()
   return rows.map((row) => ({
     client: asClientName(row.name),
     nickname: row.mp_nickname,
-    connection:
-      row.connection_status === null || row.expires_at === null
-        ? 'none'
-        : row.connection_status === 'lost'
-          ? 'lost'
-          : row.expires_at <= now
-            ? 'expired'
-            : 'connected',
+    connection: stateOf(row, now),
     liveMode: row.live_mode,
     expiresAt: row.expires_at,
     activeKeys: row.active_keys ?? 0,
     createdAt: row.created_at,
   }))
+}
+
+function stateOf(
+  { connection_status: status, expires_at: until }: Awaited<ReturnType<typeof listClients>>[number],
+  now: Date,
+): 'connected' | 'expired' | 'lost' | 'none' {
+  if (status === null || until === null) return 'none'
+  if (status === 'lost') return 'lost'
+  return until <= now ? 'expired' : 'connected'
 }

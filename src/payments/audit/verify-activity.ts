@@ -20,26 +20,7 @@ type ChainFinding = {
   reason: string
 }
 
-export type ChainCheck = {
-  valid: boolean
-  /** Where the chain starts: the place of the last entry that was deleted for its age; 0 for none. */
-  start: number
-  /** How many entries are valid, from the start on. */
-  entries: number
-  /** Where the chain breaks first, and why; null when it is intact. */
-  brokenAt: number | null
-  reason: string | null
-  /** The end of the sealed entries. */
-  head: { seq: number; hash: string }
-  /** Up to this place the contents of entries cannot be checked, because their audit key was lost; null when none was. */
-  lost: number | null
-  /** Genuine entries after the end, which are not sealed yet. */
-  unsealed: number
-  /** In order of place; at most 100. */
-  findings: ChainFinding[]
-  /** Whether the chain contains the requested checkpoint; null when none was requested. */
-  checkpoint: { seq: number; found: boolean } | null
-}
+export type ChainCheck = Awaited<ReturnType<typeof verifyActivityChain>>
 
 export type VerifyOptions = {
   /** Place and hash of an entry, from an earlier check or the service's log. */
@@ -59,10 +40,7 @@ type Check = { auditKey: KeyObject; db: Db }
  * batches with pauses for others, and ends at 100 findings. Rows that no process of this service has written are reported
  * and otherwise ignored.
  */
-export async function verifyActivityChain(
-  deps: Check,
-  options: VerifyOptions = {},
-): Promise<ChainCheck> {
+export async function verifyActivityChain(deps: Check, options: VerifyOptions = {}) {
   return new ChainWalk(deps, options, await readHead(deps.db)).verify()
 }
 
@@ -86,7 +64,7 @@ class ChainWalk {
     this.#trusted = isHeadAuthentic(auditKey, head) ? head : undefined
   }
 
-  async verify(): Promise<ChainCheck> {
+  async verify() {
     const end = await this.#walkSeals()
     const last = this.#trusted ?? this.#head
     this.#judgeHead(last, end)
@@ -197,21 +175,28 @@ class ChainWalk {
     this.#find(Math.min(checkpoint.seq, end.seq + 1), null, 'the checkpoint is not in the log')
   }
 
-  #report(last: HeadRow | undefined, end: ChainPlace, unsealed: number): ChainCheck {
+  #report(last: HeadRow | undefined, end: ChainPlace, unsealed: number) {
     const { checkpoint } = this.#options
     const findings = this.#findings.toSorted((a, b) => a.seq - b.seq).slice(0, findingsAtMost)
     const first = findings[0]
     const start = startOf(last)
     return {
       valid: first === undefined,
+      /** Where the chain starts: the place of the last entry that was deleted for its age; 0 for none. */
       start: start.seq,
+      /** How many entries are valid, from the start on. */
       entries: Math.max(0, Math.min(end.seq, first ? first.seq - 1 : end.seq) - start.seq),
+      /** Where the chain breaks first, and why; null when it is intact. */
       brokenAt: first?.seq ?? null,
       reason: first?.reason ?? null,
+      /** The end of the sealed entries. */
       head: { seq: Number(last?.seq ?? 0), hash: last?.hash ?? '' },
+      /** Up to this place the contents of entries cannot be checked, because their audit key was lost; null when none was. */
       lost: last?.lost_seq ? Number(last.lost_seq) : null,
+      /** Genuine entries after the end, which are not sealed yet. */
       unsealed,
       findings,
+      /** Whether the chain contains the requested checkpoint; null when none was requested. */
       checkpoint: checkpoint ? { seq: checkpoint.seq, found: this.#isCheckpointFound } : null,
     }
   }

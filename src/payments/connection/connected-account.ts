@@ -9,41 +9,18 @@ import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { renewConnection } from './oauth-tokens.ts'
 
-type ConnectionStatus = {
-  authenticated: boolean
-  client: ClientName
-  mpUserId: number | null
-  liveMode: boolean | null
-  expiresAt: Date | null
-  expiresInHours: number | null
-  expired: boolean
-}
-
-export async function connectionStatus(
-  deps: PaymentDeps,
-  client: ClientName,
-): Promise<ConnectionStatus> {
+/** Whether a client is connected, and until when. Without a connection the fields about it are null. */
+export async function connectionStatus(deps: PaymentDeps, client: ClientName) {
   const connection = await findConnection(deps.database.db, client)
-  if (!connection) {
-    return {
-      authenticated: false,
-      client,
-      mpUserId: null,
-      liveMode: null,
-      expiresAt: null,
-      expiresInHours: null,
-      expired: false,
-    }
-  }
-  const leftMs = connection.expires_at.getTime() - deps.now().getTime()
+  const leftMs = connection && connection.expires_at.getTime() - deps.now().getTime()
   return {
-    authenticated: connection.status === 'connected' && leftMs > 0,
+    authenticated: connection?.status === 'connected' && connection.expires_at > deps.now(),
     client,
-    mpUserId: connection.mp_user_id,
-    liveMode: connection.live_mode,
-    expiresAt: connection.expires_at,
-    expiresInHours: Math.max(0, Math.round(leftMs / 36_000) / 100),
-    expired: leftMs <= 0,
+    mpUserId: connection?.mp_user_id ?? null,
+    liveMode: connection?.live_mode ?? null,
+    expiresAt: connection?.expires_at ?? null,
+    expiresInHours: leftMs === undefined ? null : Math.max(0, Math.round(leftMs / 36_000) / 100),
+    expired: leftMs !== undefined && leftMs <= 0,
   }
 }
 

@@ -69,22 +69,10 @@ function inSequence<T extends { client: string; cajaId: string }>(rows: readonly
   return rows.toSorted((a, b) => (place(a) < place(b) ? -1 : 1))
 }
 
-export type BoxSightingRow = {
-  client: ClientName
-  cajaId: string
-  sucursalId: string
-  refusedCode: string | null
-  refusedSince: Date | null
-  refusedAt: Date | null
-  refusals: number | null
-  found: 'pdv' | 'standalone' | 'missing' | null
-  terminalId: string | null
-  foundSince: Date | null
-  foundAt: Date | null
-}
+export type BoxSightingRow = Awaited<ReturnType<typeof listSightings>>[number]
 
 /** Each box in use with its stored observations; of one client, or of all. */
-export async function listSightings(db: Db, client?: ClientName): Promise<BoxSightingRow[]> {
+export async function listSightings(db: Db, client?: ClientName) {
   let query = db
     .selectFrom('pos')
     .innerJoin('stores', 'stores.id', 'pos.store_id')

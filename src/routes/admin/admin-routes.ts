@@ -83,23 +83,10 @@ export const clientRoutes: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async 
         request.params.clientName,
         actorOf(deps, request),
       )
-      const { connection, key } = found
       return {
         ...snakeCased(found),
-        oauth: {
-          authenticated: connection?.authenticated ?? false,
-          mp_user_id: connection?.mpUserId ?? null,
-          live_mode: connection?.liveMode ?? null,
-          expires_at: connection?.expiresAt ?? null,
-          access_token: connection?.accessToken ?? null,
-          refresh_token: connection?.refreshToken ?? null,
-          public_key: connection?.publicKey ?? null,
-        },
-        api_key: {
-          active: key !== undefined,
-          key: key?.mask ?? null,
-          last_used_at: key?.lastUsedAt ?? null,
-        },
+        oauth: snakeCased(found.oauth),
+        api_key: snakeCased(found.apiKey),
       }
     },
   )

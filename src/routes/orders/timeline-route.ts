@@ -1,12 +1,13 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
+import { snakeCased } from '../../domain/field-names.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import { orderStatuses } from '../../domain/order.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { readTimeline, timelineKinds } from '../../payments/orders/timeline.ts'
 import { WhoSchema } from '../audit/activity-schemas.ts'
 import { tenantOfRequest } from '../authentication.ts'
-import { iso, PointAmount, Timestamp } from '../field-schemas.ts'
+import { PointAmount, Timestamp } from '../field-schemas.ts'
 import { OrderParams } from './order-schemas.ts'
 
 const TimelineResponse = z
@@ -105,20 +106,9 @@ export const timelineRoute: FastifyPluginAsyncZod<{ deps: PaymentDeps }> = async
       return {
         order_id: order.id,
         complete: isComplete,
-        entries: entries.map((entry) => ({
-          at: iso(entry.at),
-          kind: entry.kind,
-          source: entry.source,
-          from_status: entry.fromStatus,
-          to_status: entry.toStatus,
-          detail: entry.detail,
-          note: entry.note,
-          amount: entry.amountCents === null ? null : pointFromCents(entry.amountCents),
-          count: entry.count,
-          duration_ms: entry.durationMs,
-          http_status: entry.httpStatus,
-          request_id: entry.requestId,
-          who: entry.who,
+        entries: entries.map(({ amountCents, ...entry }) => ({
+          ...snakeCased(entry),
+          amount: amountCents === null ? null : pointFromCents(amountCents),
         })),
       }
     },
