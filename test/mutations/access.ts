@@ -168,7 +168,7 @@ export const access: readonly Mistake[] = [
   {
     name: 'a session outlives the ADMIN_TOKEN that began it',
     file: 'src/routes/browser-sessions.ts',
-    find: 'isOfAdmin(open, secret, adminToken)',
+    find: 'isOfAdmin(open, open.secret, adminToken)',
     replace: 'open.adminProof !== null',
     noticedBy: { tests: [['test/payment/session.test.ts', 'end with a changed ADMIN_TOKEN']] },
   },
