@@ -13,15 +13,7 @@ export type Later<T> = ColumnType<SelectType<T>, never, UpdateType<T>>
 /** Never set to null by an update. */
 export type Kept<T> = ColumnType<SelectType<T>, InsertType<T>, Exclude<UpdateType<T>, null>>
 
-export type StoreLocation = {
-  streetName: string
-  streetNumber: string
-  cityName: string
-  stateName: string
-  latitude: number
-  longitude: number
-  reference: string | null
-}
+export type { StoreLocation } from '../domain/store-location.ts'
 
 /** The requester of an operation that the service may end later. */
 export type AskedBy = {

@@ -1,17 +1,13 @@
 import type { StoredSum } from './money.ts'
 import type { Who } from './who.ts'
 
+/** What a comparison says of a closing: right to the cent, not, or that it cannot be said. */
+export const closingResults = ['agreed', 'differs', 'unverified'] as const
+export type ClosingResult = (typeof closingResults)[number]
+
 /** The states of a closing: its time is not over, it is being compared, or it has its result. A signed one never changes. */
-export const closingStates = [
-  'open',
-  'checking',
-  'agreed',
-  'differs',
-  'unverified',
-  'signed',
-] as const
+export const closingStates = ['open', 'checking', ...closingResults, 'signed'] as const
 export type ClosingState = (typeof closingStates)[number]
-export type ClosingResult = 'agreed' | 'differs' | 'unverified'
 
 export const lineKinds = [
   'missing_here',

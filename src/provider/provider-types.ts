@@ -8,6 +8,7 @@ import type {
   ProviderRefund,
 } from '../domain/order.ts'
 import type { ProviderPayment, UnreadablePayment } from '../domain/provider-payment.ts'
+import type { StoreLocation } from '../domain/store-location.ts'
 
 export type {
   ProviderAmount,
@@ -134,15 +135,7 @@ export type NewProviderStore = {
   name: string
   /** Already encoded: letters and digits, up to 60. */
   externalId: string
-  location: {
-    streetName: string
-    streetNumber: string
-    cityName: string
-    stateName: string
-    latitude: number
-    longitude: number
-    reference: string | null
-  }
+  location: StoreLocation
 }
 
 export type NewProviderPos = {
@@ -228,7 +221,7 @@ export type Provider = {
      */
     list(
       token: string,
-      q: { from: Date; to: Date; status: 'created' | 'at_terminal' },
+      q: { from: Date; to: Date; status: OrderStatus },
       o?: CallOptions,
     ): Promise<{
       orders: FoundOrder[]

@@ -1,3 +1,4 @@
+import type { StoreLocation } from '../../domain/store-location.ts'
 import type { Reason } from '../../texts/reason.ts'
 
 /** The result of a payment-side call. `why` contains no secret. */
@@ -18,17 +19,7 @@ type PaymentsPos = { externalId: string; name: string }
 type PaymentsStore = {
   externalId: string
   name: string
-  location: {
-    streetName: string
-    streetNumber: string
-    cityName: string
-    stateName: string
-    /** Degrees. */
-    latitude: number
-    /** Degrees. */
-    longitude: number
-    reference: string | null
-  }
+  location: StoreLocation
   pos: PaymentsPos[]
 }
 

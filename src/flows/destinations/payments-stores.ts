@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { camelCased } from '../../domain/field-names.ts'
 import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import type { Reason } from '../../texts/reason.ts'
 import type { TextValue } from '../../texts/texts.ts'
@@ -155,16 +156,8 @@ function storeOf(body: unknown): { store: Parameters<PaymentsPort['upsertStore']
     store: {
       externalId: external_id,
       name,
-      location: {
-        streetName: location.street_name,
-        streetNumber: location.street_number,
-        cityName: location.city_name,
-        stateName: location.state_name,
-        latitude: location.latitude,
-        longitude: location.longitude,
-        reference: location.reference || null,
-      },
-      pos: pos.map((box) => ({ externalId: box.external_id, name: box.name })),
+      location: { ...camelCased(location), reference: location.reference || null },
+      pos: pos.map(camelCased),
     },
   }
 }

@@ -1,5 +1,6 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { longestOrderMs } from '../../domain/order.ts'
+import { statesThat } from '../../domain/order-state.ts'
 import { AppError, type ErrorExtra } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { lengthInWords } from '../../fleet/health-texts.ts'
@@ -111,7 +112,6 @@ type BusyCause =
   | { kind: 'unknown' }
 
 const checkWithinMs = 2_000
-const openStates = ['created', 'at_terminal'] as const
 /** Documented for a terminal with a pending print; for one with an order another code was seen (provider file 11.3). */
 const printCode = 'already_queued_order_for_terminal'
 
@@ -135,7 +135,7 @@ async function findBusyCause(
       client,
       ({ token }) =>
         Promise.all(
-          openStates.map((status) =>
+          statesThat('holdsTerminal').map((status) =>
             deps.provider.orders.list(token, { ...span, status }, { untilMs, maxAttempts: 1 }),
           ),
         ),

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import type { StoreLocation } from '../../db/column-types.ts'
 import type { Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { encodeExternalId } from '../../domain/provider-names.ts'
+import type { StoreLocation } from '../../domain/store-location.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
 import { ProviderError } from '../../provider/provider.ts'
 import {

@@ -5,7 +5,12 @@ import { constraintOf } from '../../db/database-failures.ts'
 import { json } from '../../db/statements.ts'
 import type { ClosingAmendmentsTable, ClosingsTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import type { ClosingLine, ClosingResult, ClosingTotals } from '../../domain/closing.ts'
+import {
+  type ClosingLine,
+  type ClosingResult,
+  type ClosingTotals,
+  closingResults,
+} from '../../domain/closing.ts'
 import type { EventType } from '../../domain/event-types.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
 import { isUuid } from '../../domain/uuid.ts'
@@ -298,7 +303,7 @@ export async function signClosing(
     })
     .where('client', '=', client)
     .where('id', '=', id)
-    .where('state', 'in', ['agreed', 'differs', 'unverified'])
+    .where('state', 'in', closingResults)
     .returningAll()
     .executeTakeFirst()
   if (!signed || signed.result === null) return undefined

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
+import { type ClosingResult, closingResults } from '../../domain/closing.ts'
 import { throughStatuses } from '../../domain/order-state.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
 import type { Span } from '../statistics/order-statistics.ts'
@@ -252,7 +253,7 @@ export type ClosedPlace = {
   storeId: string
   /** Null for a closing of the whole store. */
   boxId: string | null
-  state: 'agreed' | 'differs' | 'unverified' | 'open'
+  state: ClosingResult | 'open'
 }
 
 /** The latest closing of each place that ends in a span. A signed closing has its signed result. */
@@ -262,7 +263,7 @@ export async function listClosedPlaces(
 ): Promise<ClosedPlace[]> {
   const { rows } = await sql<ClosedPlace>`
     select distinct on (client, sucursal_id, caja_id) client, sucursal_id as "storeId", caja_id as "boxId",
-      case when state in ('agreed', 'differs', 'unverified') then state when state = 'signed' then coalesce(result, 'unverified')
+      case when state = any(${closingResults}::text[]) then state when state = 'signed' then coalesce(result, 'unverified')
         else 'open' end as state
     from closings
     where to_at > ${from}::timestamptz and to_at <= ${to}::timestamptz

@@ -1,5 +1,11 @@
 import { z } from 'zod'
-import { closingStates, lineKinds, type Means, means } from '../../domain/closing.ts'
+import {
+  closingResults,
+  closingStates,
+  lineKinds,
+  type Means,
+  means,
+} from '../../domain/closing.ts'
 import { fieldMessage } from '../../errors/field-reasons.ts'
 import { lineActions } from '../../payments/closings/line-texts.ts'
 import { languages } from '../../texts/language.ts'
@@ -201,7 +207,7 @@ export const AmendmentResponse = z
     closing_id: z.uuid(),
     number: z.number(),
     reason: z.string(),
-    result: z.enum(['agreed', 'differs', 'unverified']),
+    result: z.enum(closingResults),
     totals: Totals,
     lines: z.array(Line),
     created_at: Timestamp,
@@ -224,10 +230,7 @@ const closingFields = {
   id: z.uuid(),
   number: z.number().describe('1, 2, 3 and so on of this box or store, without a gap'),
   state: State,
-  result: z
-    .enum(['agreed', 'differs', 'unverified'])
-    .nullable()
-    .describe('What was signed; null until it is'),
+  result: z.enum(closingResults).nullable().describe('What was signed; null until it is'),
   reason: z
     .string()
     .nullable()

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { closingResults } from '../../domain/closing.ts'
 import { isTimeZone } from '../../domain/time-zone.ts'
 import { fieldMessage } from '../../errors/field-reasons.ts'
 import { AnyClientQuery, PointAmount, SignedSum, SpanQuery, Timestamp } from '../field-schemas.ts'
@@ -122,7 +123,7 @@ export const StoreSalesResponse = z
         caja_id: z.string().nullable().describe('Null for payments that name the store only'),
         name: z.string().nullable().describe('Null for a box that is not in use any more'),
         ...figures,
-        closing: z.enum(['none', 'open', 'agreed', 'differs', 'unverified']),
+        closing: z.enum(['none', 'open', ...closingResults]),
         has_problem: z.boolean(),
       }),
     ),
