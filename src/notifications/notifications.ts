@@ -16,7 +16,7 @@ import { considerFailures, countFailures } from './failure-groups.ts'
 import { flowTestNotification } from './failure-message.ts'
 import { fleetTestNotification } from './fleet-message.ts'
 import { messageId } from './message-parts.ts'
-import { openChannel } from './open-channel.ts'
+import { type ChannelTest, openChannel, sendTimeoutMs, testChannels } from './open-channel.ts'
 import {
   type FlowReceiver,
   type FlowToNotify,
@@ -27,7 +27,6 @@ import {
 } from './receivers.ts'
 import { createSender, type SenderDeps } from './sender.ts'
 import { writeStateMessages } from './state-messages.ts'
-import { type ChannelTest, sendTimeoutMs, testChannels } from './test-channels.ts'
 
 export type NotificationDeps = SenderDeps & {
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>

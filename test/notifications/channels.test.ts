@@ -6,8 +6,7 @@ import {
   failureNotification,
   flowTestNotification,
 } from '../../src/notifications/failure-message.ts'
-import { openChannel } from '../../src/notifications/open-channel.ts'
-import { testChannels } from '../../src/notifications/test-channels.ts'
+import { openChannel, testChannels } from '../../src/notifications/open-channel.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { type Reason, sentenceOf } from '../../src/texts/reason.ts'
 import { alertsOf, openHttpReceiver, openMailReceiver, openTarPit } from './receivers.ts'

@@ -15,8 +15,15 @@ import {
 } from '../../repositories/events/event-consumers.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { type FeedPage, type FeedRead, type FeedWait, numberCommitted, readFeed } from './feed.ts'
-import { type Place, positionOfPlace } from './feed-place.ts'
+import {
+  type FeedPage,
+  type FeedRead,
+  type FeedWait,
+  numberCommitted,
+  type Place,
+  positionOfPlace,
+  readFeed,
+} from './feed.ts'
 
 /** How long a reader has for a page before another one may read: twice the longest wait for an event. */
 const leaseMs = 60_000

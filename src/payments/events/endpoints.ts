@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import type { Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { EventType } from '../../domain/event-types.ts'
-import { AppError } from '../../errors/app-error.ts'
+import { AppError, invalid } from '../../errors/app-error.ts'
+import { type AddressPolicy, classOfLiteral, isMetadataName } from '../../outbound/address-class.ts'
+import { parseHttpUrl } from '../../outbound/guarded-request.ts'
 import { insertAttempts } from '../../repositories/events/event-attempts.ts'
 import { deleteUnwanted, hurryDeliveries } from '../../repositories/events/event-deliveries.ts'
 import {
@@ -22,10 +24,8 @@ import { readEnds } from '../../repositories/events/event-log.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import type { SentMessage } from '../process/endpoint-client.ts'
-import { endpointAddress } from './endpoint-address.ts'
 import { newSecret, signingKeys } from './endpoint-secrets.ts'
-import { numberCommitted } from './feed.ts'
-import { type Place, positionOfPlace } from './feed-place.ts'
+import { numberCommitted, type Place, positionOfPlace } from './feed.ts'
 import { attemptOf, isTaken, stopEndpoint } from './record-attempts.ts'
 
 /** Each has a process send to it; an ERP needs one or two. */
@@ -271,4 +271,37 @@ function entryOf({ client, id }: EndpointKey, actor: Actor, what: string) {
 
 function record(deps: PaymentDeps, trx: Trx, key: EndpointKey, actor: Actor, what: string) {
   return recordSuccess(deps, trx, entryOf(key, actor, what))
+}
+
+/**
+ * The address of an endpoint, in its normal form. A name is checked again when it is resolved, before each request.
+ *
+ * @throws VALIDATION_ERROR for one to which every request would be refused
+ */
+function endpointAddress(given: string, policy: AddressPolicy): string {
+  const url = parseAddress(given)
+  const { hostname } = url
+  if (isMetadataName(hostname) || classOfLiteral(hostname) === 'never') {
+    throw invalid('url', { code: 'ENDPOINT_METADATA' })
+  }
+  const isPrivate =
+    url.protocol === 'http:' ||
+    classOfLiteral(hostname) === 'private' ||
+    /(^|\.)localhost\.?$/.test(hostname)
+  if (isPrivate && !policy.allowPrivateNetwork) throw invalid('url', { code: 'ENDPOINT_PRIVATE' })
+  url.hash = ''
+  return url.href
+}
+
+function parseAddress(given: string): URL {
+  try {
+    return parseHttpUrl(given)
+  } catch (cause) {
+    throw notAnAddress(cause)
+  }
+}
+
+/** `parseHttpUrl` throws for nothing else. */
+function notAnAddress(_cause: unknown): AppError {
+  return invalid('url', { code: 'ENDPOINT_ADDRESS' })
 }

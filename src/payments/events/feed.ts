@@ -1,16 +1,20 @@
 import type { Database } from '../../db/database.ts'
+import type { ClientName } from '../../domain/client-name.ts'
 import {
   cursorAt,
   type FeedCursor,
   feedCursorText,
   isOfThisFeed,
 } from '../../domain/event-cursor.ts'
-import { AppError } from '../../errors/app-error.ts'
+import { AppError, invalid } from '../../errors/app-error.ts'
 import {
   type EventFilter,
   type EventPage,
+  findIdAt,
   hasUnnumbered,
   numberEvents,
+  positionBefore,
+  readEnds,
   readEvents,
 } from '../../repositories/events/event-log.ts'
 import type { PaymentDeps } from '../deps.ts'
@@ -130,4 +134,28 @@ function watchEvents(source: EventSource, client: string | undefined) {
       wake = () => {}
     },
   }
+}
+
+/** A place in the feed: its ends, the first event from a time on, or a cursor. */
+export type Place = 'beginning' | 'now' | Date | FeedCursor
+
+/**
+ * The position of a place.
+ *
+ * @throws VALIDATION_ERROR for a cursor that this feed has not given
+ */
+export async function positionOfPlace(
+  { database }: Pick<PaymentDeps, 'database'>,
+  client: ClientName,
+  place: Place,
+): Promise<number> {
+  await numberCommitted(database)
+  if (place instanceof Date) return positionBefore(database.db, place)
+  const { head, deleted } = await readEnds(database.db, client)
+  if (place === 'beginning') return deleted
+  if (place === 'now') return head
+  const { position } = place
+  const isKnown = position <= head && isOfThisFeed(place, await findIdAt(database.db, position))
+  if (!isKnown) throw invalid('after', { code: 'CURSOR_UNKNOWN' })
+  return position
 }

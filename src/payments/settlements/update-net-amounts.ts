@@ -2,6 +2,7 @@ import type { Trx } from '../../db/database.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import {
   type Charge,
+  type ChargeClass,
   type ClassRule,
   chargebackMovements,
   type NettedPayment,
@@ -20,10 +21,12 @@ import {
   markClassesApplied,
   newestUnappliedClass,
   type PaymentToNet,
+  putChargeClass,
   writeNets,
 } from '../../repositories/settlements/net-amount-queries.ts'
 import type { SettlementRow } from '../../repositories/settlements/settlement-queries.ts'
-import type { PaymentDeps } from '../deps.ts'
+import { auditFailure, recordSuccess } from '../audit/activity.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
 import { providerDay } from './report-amounts.ts'
 
 /** Computes the net of these orders again, from the stored payments and reports. In the transaction that changed them. */
@@ -159,4 +162,30 @@ export async function applyChargeClasses(
   }
   await markClassesApplied(db, asOf)
   return true
+}
+
+/** How long the request waits for every net to follow a new rule; the rest is computed later. */
+const waitMs = 5_000
+
+/** Sets the class of the provider's charges of a name, for every client, and computes the nets again. */
+export async function setChargeClass(
+  deps: PaymentDeps,
+  rule: { name: string; entity: string; class: ChargeClass },
+  actor: Actor,
+): Promise<{ rule: ChargeClassRow; isApplied: boolean }> {
+  const entry = {
+    client: null,
+    actor,
+    action: 'charge_class.set',
+    resourceId: rule.name,
+    metadata: { entity: rule.entity || null, class: rule.class },
+  }
+  const row = await auditFailure(deps, entry, () =>
+    deps.database.transaction(async (trx) => {
+      const put = await putChargeClass(trx, rule, deps.now())
+      await recordSuccess(deps, trx, entry)
+      return put
+    }),
+  )
+  return { rule: row, isApplied: await applyChargeClasses(deps, deps.stopwatch() + waitMs) }
 }

@@ -5,6 +5,7 @@ import type { Means } from '../../domain/closing.ts'
 import { camelCased } from '../../domain/field-names.ts'
 import { centsFromPoint } from '../../domain/money.ts'
 import type { OpenRequests } from '../../http/open-request-limit.ts'
+import { gapOf, overlapWith } from '../../payments/closings/closing-span.ts'
 import {
   amend,
   type ClosingRequest,
@@ -13,6 +14,7 @@ import {
   readClosing,
   setStoreTimeZone,
   sign,
+  signedError,
 } from '../../payments/closings/closings.ts'
 import { describeClosing, listCharges } from '../../payments/closings/list-charges.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
@@ -22,7 +24,6 @@ import { type Language, preferredLanguage } from '../../texts/language.ts'
 import { providerErrors, tenantOfRequest } from '../authentication.ts'
 import { storesOfRequest } from '../store-access.ts'
 import { StoreParams } from '../stores/store-schemas.ts'
-import { signed, spanErrors } from './closing-errors.ts'
 import { closingCsv, closingFacts, fileName } from './closing-file.ts'
 import { closingPrintout } from './closing-printout.ts'
 import {
@@ -43,6 +44,25 @@ import {
 } from './closing-schemas.ts'
 import { viewAmendment, viewClosing, viewOpened, viewWholeClosing } from './closing-view.ts'
 import { readClosingRoute, wholeOf } from './read-closing-route.ts'
+
+/** A closing that errors name, for the API description. */
+const example = {
+  id: 'b1d5f0c2-7c39-4d0e-8a4b-2f6e9d3c5a71',
+  number: 41,
+  state: 'agreed' as const,
+  from_at: new Date('2026-03-12T03:00:00Z'),
+  to_at: new Date('2026-03-13T03:00:00Z'),
+}
+const exampleEnd = new Date('2026-03-13T15:00:00Z')
+
+const signed = signedError({ ...example, state: 'signed' })
+
+/** Of a time that does not follow the closings before it. */
+const spanErrors = [
+  overlapWith(example, exampleEnd, example.to_at),
+  gapOf({ from: example.to_at, to: exampleEnd, businessDay: '2026-03-13' }),
+  signed,
+] as const
 
 const json = <Schema>(schema: Schema) => ({ 'application/json': { schema } })
 

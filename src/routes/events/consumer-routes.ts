@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify'
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { cursorAt, type FeedCursor, feedCursorText } from '../../domain/event-cursor.ts'
@@ -6,15 +7,15 @@ import type { PaymentDeps } from '../../payments/deps.ts'
 import {
   commit,
   createConsumer,
+  type Reader,
   readConsumers,
   removeConsumer,
   seek,
 } from '../../payments/events/consumers.ts'
-import type { Place } from '../../payments/events/feed-place.ts'
+import type { Place } from '../../payments/events/feed.ts'
 import { actorOf } from '../../payments/request-context.ts'
 import type { ConsumerRow } from '../../repositories/events/event-consumers.ts'
 import { tenantOfRequest } from '../authentication.ts'
-import { readerOf } from './consumer-reader.ts'
 import {
   CommitBody,
   ConsumerParams,
@@ -158,4 +159,10 @@ export function placeFrom(from: string): Place {
 
 function viewConsumer({ event_id, ...consumer }: ConsumerRow) {
   return { ...consumer, after: feedCursorText(cursorAt(consumer.position, event_id)) }
+}
+
+/** Which reader of a consumer asks. */
+export function readerOf(request: FastifyRequest, name: string): Reader {
+  const { reader } = request.query as { reader?: string | undefined }
+  return { client: tenantOfRequest(request), name, reader: reader ?? request.ip }
 }

@@ -1,17 +1,18 @@
 import type { FastifyRequest } from 'fastify'
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
-import type { FeedCursor } from '../../domain/event-cursor.ts'
+import type { z } from 'zod'
+import { type FeedCursor, feedCursorText } from '../../domain/event-cursor.ts'
 import { permissionsOf } from '../../domain/permissions.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
 import type { OpenRequests } from '../../http/open-request-limit.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { readAsConsumer } from '../../payments/events/consumers.ts'
-import { readFeed } from '../../payments/events/feed.ts'
+import { type FeedPage, readFeed } from '../../payments/events/feed.ts'
+import { viewEvent } from '../../payments/events/view-event.ts'
 import { storesOfRequest } from '../store-access.ts'
 import { openWait } from '../waits.ts'
-import { readerOf } from './consumer-reader.ts'
+import { readerOf } from './consumer-routes.ts'
 import { FeedQuery, FeedResponse } from './feed-schemas.ts'
-import { viewFeed } from './feed-view.ts'
 
 const description = `With \`consumer\` the place is kept here: read, process, commit with
 \`POST /events/feed/consumers/{name}\`. Reading leaves the place, so after a crash the same events come again. One reader at a time has the
@@ -82,4 +83,9 @@ function requireReader(request: FastifyRequest, consumer: string, after: FeedCur
   if (request.tenant === null) throw invalid('client', { code: 'CLIENT_REQUIRED' })
   if (after !== undefined) throw invalid('after', { code: 'CURSOR_AND_CONSUMER' })
   return readerOf(request, consumer)
+}
+
+/** A page of the feed in the form of the API. */
+function viewFeed({ events, next, hasMore }: FeedPage): z.input<typeof FeedResponse> {
+  return { events: events.map(viewEvent), next: feedCursorText(next), has_more: hasMore }
 }

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
 import { signedPointFromCents } from '../../domain/money.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/request-context.ts'
-import { setChargeClass } from '../../payments/settlements/set-charge-class.ts'
+import { setChargeClass } from '../../payments/settlements/update-net-amounts.ts'
 import {
   listChargeClasses,
   listNotClassed,

@@ -1,8 +1,25 @@
 import type { FastifyRequest } from 'fastify'
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod'
+import { z } from 'zod'
 import { refuseHostileText } from '../../http/json-body.ts'
 import { single, type WebhookInbox } from '../../payments/webhooks/webhook-inbox.ts'
-import { WebhookHeaders, WebhookQuery, WebhookResponse } from './webhook-schemas.ts'
+
+/** Repeated keys come as arrays; the signature check refuses them. */
+const once = z.union([z.string(), z.array(z.string())]).optional()
+
+const WebhookQuery = z.looseObject({
+  'data.id': once.describe('Id of the resource; it is signed'),
+  type: once.describe('Topic'),
+})
+
+const WebhookHeaders = z.looseObject({
+  'x-signature': once.describe('`ts=<digits>,v1=<64 hexadecimal characters>`'),
+  'x-request-id': once.describe('Id of the delivery; it is signed'),
+})
+
+const WebhookResponse = z
+  .object({ received: z.boolean() })
+  .meta({ id: 'WebhookReceived', example: { received: true } })
 
 declare module 'fastify' {
   interface FastifyRequest {
