@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { CompiledQuery } from 'kysely'
+import { CompiledQuery, type RawBuilder, sql } from 'kysely'
 import { types } from 'pg'
 import { parseExactJson } from '../domain/json.ts'
 import type { Db, Trx } from './database.ts'
+import type { Tables } from './tables.ts'
 
 /**
  * A statement with a constant text and named values like `:id`. It is built once, so that a call costs only its round
@@ -26,6 +27,19 @@ export function fixedStatement<Values extends object, Row>(
     const { rows } = await db.executeQuery<Row>({ ...built, parameters })
     return rows
   }
+}
+
+/** Deletes at most `limit` rows of a table that fit the condition, in its order if it has one. Returns how many. */
+export async function deleteOldest(
+  db: Db,
+  table: keyof Tables,
+  condition: RawBuilder<unknown>,
+  limit: number,
+): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    delete from ${sql.table(table)} where ctid = any(array(
+      select ctid from ${sql.table(table)} where ${condition} limit ${limit}))`.execute(db)
+  return Number(numAffectedRows)
 }
 
 /** The parameter for a jsonb column: pg would take a JavaScript array for a PostgreSQL array. */

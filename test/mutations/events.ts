@@ -38,15 +38,15 @@ export const events: readonly Mistake[] = [
   {
     name: 'reading moves the place of a consumer',
     file: 'src/repositories/events/event-consumers.ts',
-    find: '.set({ reader: reading.reader, lease_until: reading.leaseUntil })',
+    find: 'const lease = { reader: reading.reader, lease_until: reading.leaseUntil }',
     replace:
-      '.set({ reader: reading.reader, lease_until: reading.leaseUntil, position: sql`position + 1` })',
+      'const lease = { reader: reading.reader, lease_until: reading.leaseUntil, position: sql`position + 1` }',
     noticedBy: { tests: [[consumers, 'a consumer that dies before its commit']] },
   },
   {
     name: 'a late commit moves the place of a consumer back',
     file: 'src/repositories/events/event-consumers.ts',
-    find: "    .where('position', '<=', position)\n",
+    find: ".where('position', '<=', position)",
     replace: '',
     noticedBy: { tests: [[consumers, 'a consumer begins with the oldest event']] },
   },

@@ -1,4 +1,5 @@
 import type { Db } from '../../db/database.ts'
+import { camelCased } from '../../domain/field-names.ts'
 import { listOpenDeliveries } from '../../repositories/flows/delivery-reports.ts'
 import type { WaitingDelivery, WaitingView } from '../api/control-types.ts'
 import type { Flow } from '../definition/schema.ts'
@@ -22,12 +23,7 @@ export async function listWaiting(
     found.push(
       ...rows.map((row) => ({
         destination,
-        pk: row.pk,
-        attempts: row.attempts,
-        lastError: row.last_error,
-        why: row.why,
-        lastStatus: row.last_status,
-        queuedAt: row.queued_at,
+        ...camelCased(row),
         nextAttemptAt: row.not_before,
       })),
     )

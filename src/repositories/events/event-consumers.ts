@@ -1,4 +1,4 @@
-import { type Selectable, sql } from 'kysely'
+import { type Selectable, sql, type Updateable } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { EventConsumersTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
@@ -52,63 +52,54 @@ function isFreeFor({ reader, now }: Reading) {
     or ${columnHasCome('lease_until', now, furthestMs.consumerLease)})`
 }
 
-/** Takes or renews the lease of a reader. Undefined while another reader has it, or there is no such consumer. */
-export async function leaseConsumer(
-  db: Db,
+/** Updates the consumer, unless another reader has its lease. */
+function changing(
+  db: Db | Trx,
   { client, name }: ConsumerKey,
   reading: Reading,
-): Promise<ConsumerRow | undefined> {
+  fields: Updateable<EventConsumersTable>,
+) {
   return db
     .updateTable('event_consumers')
-    .set({ reader: reading.reader, lease_until: reading.leaseUntil })
+    .set(fields)
     .where('client', '=', client)
     .where('name', '=', name)
     .where(isFreeFor(reading))
     .returningAll()
     .returning(eventAtPlace)
-    .executeTakeFirst()
+}
+
+/** Takes or renews the lease of a reader. Undefined while another reader has it, or there is no such consumer. */
+export async function leaseConsumer(
+  db: Db,
+  key: ConsumerKey,
+  reading: Reading,
+): Promise<ConsumerRow | undefined> {
+  const lease = { reader: reading.reader, lease_until: reading.leaseUntil }
+  return changing(db, key, reading, lease).executeTakeFirst()
 }
 
 /** Moves the place forward. Undefined while another reader has the lease, when the place is further, or without a consumer. */
 export async function commitConsumer(
   db: Db,
-  { client, name }: ConsumerKey,
+  key: ConsumerKey,
   position: number,
   reading: Reading,
 ): Promise<ConsumerRow | undefined> {
-  return db
-    .updateTable('event_consumers')
-    .set({
-      position,
-      committed_at: reading.now,
-      reader: reading.reader,
-      lease_until: reading.leaseUntil,
-    })
-    .where('client', '=', client)
-    .where('name', '=', name)
-    .where('position', '<=', position)
-    .where(isFreeFor(reading))
-    .returningAll()
-    .returning(eventAtPlace)
-    .executeTakeFirst()
+  const { reader, now, leaseUntil } = reading
+  const fields = { position, committed_at: now, reader, lease_until: leaseUntil }
+  return changing(db, key, reading, fields).where('position', '<=', position).executeTakeFirst()
 }
 
 /** Moves the place anywhere, and ends the lease. Undefined while another reader has it, or without a consumer. */
 export async function seekConsumer(
   trx: Trx,
-  { client, name }: ConsumerKey,
+  key: ConsumerKey,
   position: number,
   reading: Reading,
 ): Promise<ConsumerRow | undefined> {
-  return trx
-    .updateTable('event_consumers')
-    .set({ position, reader: null, lease_until: null })
-    .where('client', '=', client)
-    .where('name', '=', name)
-    .where(isFreeFor(reading))
-    .returningAll()
-    .returning(eventAtPlace)
-    .executeTakeFirst()
+  const fields = { position, reader: null, lease_until: null }
+  return changing(trx, key, reading, fields).executeTakeFirst()
 }
 
 /** Returns whether it was deleted: not while another reader has the lease. */

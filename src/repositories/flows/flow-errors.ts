@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Insertable, type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
-import { json } from '../../db/statements.ts'
+import { deleteOldest, json } from '../../db/statements.ts'
 import { atOnce, type Step } from '../../db/steps.ts'
 import type { FlowErrorsTable } from '../../db/tables.ts'
 import { keptReason, type Reason, sentenceOf } from '../../texts/reason.ts'
@@ -50,15 +50,10 @@ export async function deleteFlowErrorsBefore(
   before: Date,
   { limit = 5_000, step = atOnce }: { limit?: number; step?: Step } = {},
 ): Promise<number> {
+  const old = sql`flow = ${flow} and at < ${before} order by at`
   let deleted = 0
   for (let found = limit; found === limit; deleted += found) {
-    const { numAffectedRows } = await step(() =>
-      sql`
-        delete from flow_errors where ctid = any(array(
-          select ctid from flow_errors where flow = ${flow} and at < ${before}
-          order by at limit ${limit}))`.execute(db),
-    )
-    found = Number(numAffectedRows ?? 0)
+    found = await step(() => deleteOldest(db, 'flow_errors', old, limit))
   }
   return deleted
 }

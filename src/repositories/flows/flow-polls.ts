@@ -2,6 +2,7 @@ import { type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import type { FlowTotalsTable } from '../../db/tables.ts'
+import { camelCased } from '../../domain/field-names.ts'
 import { type Reason, type StoredReason, sentenceOf } from '../../texts/reason.ts'
 import { notifyFlow } from './flow-events.ts'
 import { columnsOfEnd, type PollEnd } from './flow-state.ts'
@@ -179,12 +180,7 @@ export async function listPolls(db: Db, flow: string, limit: number): Promise<Po
     .limit(limit)
     .execute()
   return rows.map((row) => ({
-    id: row.id,
-    kind: row.kind,
-    startedAt: row.started_at,
-    durationMs: row.duration_ms,
-    rowsRead: row.rows_read,
-    changes: row.changes,
+    ...camelCased(row),
     items:
       row.items_new === null
         ? null
@@ -194,8 +190,6 @@ export async function listPolls(db: Db, flow: string, limit: number): Promise<Po
             deleted: row.items_deleted ?? 0,
             refused: row.items_refused ?? 0,
           },
-    error: row.error,
-    why: row.why,
   }))
 }
 

@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
+import { deleteOldest } from '../../db/statements.ts'
 import type { IdempotencyKeysTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 
@@ -80,9 +81,10 @@ export async function relinkIdempotencyKeys(
 
 /** Deletes at most `limit` keys that were made before a time. Returns how many. */
 export async function deleteIdempotencyKeys(db: Db, before: Date, limit: number): Promise<number> {
-  const { numAffectedRows } = await sql`
-    delete from idempotency_keys where ctid = any(array(
-      select ctid from idempotency_keys where created_at < ${before}
-      order by created_at limit ${limit}))`.execute(db)
-  return Number(numAffectedRows ?? 0)
+  return deleteOldest(
+    db,
+    'idempotency_keys',
+    sql`created_at < ${before} order by created_at`,
+    limit,
+  )
 }

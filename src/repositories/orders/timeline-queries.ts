@@ -1,6 +1,6 @@
 import { type Insertable, type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
-import { json } from '../../db/statements.ts'
+import { deleteOldest, json } from '../../db/statements.ts'
 import type { OrderCallsTable, OrderEventsTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { isUuid } from '../../domain/uuid.ts'
@@ -73,8 +73,5 @@ export async function listOrderCalls(
 
 /** Deletes at most `limit` calls that began before a time. Returns how many. */
 export async function deleteOrderCalls(db: Db, before: Date, limit: number): Promise<number> {
-  const { numAffectedRows } = await sql`
-    delete from order_calls where ctid = any(array(
-      select ctid from order_calls where at < ${before} limit ${limit}))`.execute(db)
-  return Number(numAffectedRows ?? 0)
+  return deleteOldest(db, 'order_calls', sql`at < ${before}`, limit)
 }

@@ -58,12 +58,7 @@ export async function updateStore(
   id: string,
   fields: Updateable<StoresTable>,
 ): Promise<void> {
-  await trx
-    .updateTable('stores')
-    .set(fields)
-    .where('client', '=', client)
-    .where('id', '=', id)
-    .execute()
+  await changing(trx, client, id, fields).execute()
 }
 
 export async function updateUnfinishedStore(
@@ -72,13 +67,11 @@ export async function updateUnfinishedStore(
   id: string,
   fields: { name: string; location: string },
 ): Promise<void> {
-  await trx
-    .updateTable('stores')
-    .set(fields)
-    .where('client', '=', client)
-    .where('id', '=', id)
-    .where('mp_store_id', 'is', null)
-    .execute()
+  await changing(trx, client, id, fields).where('mp_store_id', 'is', null).execute()
+}
+
+function changing(trx: Trx, client: ClientName, id: string, fields: Updateable<StoresTable>) {
+  return trx.updateTable('stores').set(fields).where('client', '=', client).where('id', '=', id)
 }
 
 export async function deleteStore(trx: Trx, client: ClientName, id: string): Promise<boolean> {
@@ -91,13 +84,7 @@ export async function deleteStore(trx: Trx, client: ClientName, id: string): Pro
 }
 
 export async function listPos(db: Db | Trx, client: ClientName): Promise<PosRow[]> {
-  return db
-    .selectFrom('pos')
-    .selectAll()
-    .where('client', '=', client)
-    .orderBy('created_at')
-    .orderBy('external_id')
-    .execute()
+  return posOf(db, client).execute()
 }
 
 export async function listPosOfStore(
@@ -105,14 +92,16 @@ export async function listPosOfStore(
   client: ClientName,
   storeId: string,
 ): Promise<PosRow[]> {
+  return posOf(db, client).where('store_id', '=', storeId).execute()
+}
+
+function posOf(db: Db | Trx, client: ClientName) {
   return db
     .selectFrom('pos')
     .selectAll()
     .where('client', '=', client)
-    .where('store_id', '=', storeId)
     .orderBy('created_at')
     .orderBy('external_id')
-    .execute()
 }
 
 export type PosWithStore = PosRow & { store_external_id: string; mp_store_id: string | null }

@@ -1,6 +1,6 @@
 import { type Insertable, type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
-import { fixedStatement } from '../../db/statements.ts'
+import { deleteOldest, fixedStatement } from '../../db/statements.ts'
 import type { WebhookLogTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { columnHasCome, furthestMs, type LeaseLimits, limitOfAccount } from '../due-work.ts'
@@ -243,11 +243,8 @@ export async function trimRejected(db: Db, keep: number): Promise<void> {
 
 /** Deletes at most `limit` webhooks that came before a time and have no next attempt. Returns how many. */
 export async function deleteOldWebhooks(db: Db, before: Date, limit: number): Promise<number> {
-  const { numAffectedRows } = await sql`
-    delete from webhook_log where ctid = any(array(
-      select ctid from webhook_log where received_at < ${before} and next_attempt_at is null
-      order by received_at limit ${limit}))`.execute(db)
-  return Number(numAffectedRows ?? 0)
+  const old = sql`received_at < ${before} and next_attempt_at is null order by received_at`
+  return deleteOldest(db, 'webhook_log', old, limit)
 }
 
 /** Whether another webhook about this resource, which is of an order, was processed before. */
