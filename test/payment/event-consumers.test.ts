@@ -221,7 +221,11 @@ test('persons who may not set up read no events as a consumer, since that stops 
 test('a waiting reader is answered with the event, and has its lease from then on', async () => {
   const till = await open('patient')
   const waiting = read(till, 'a', '&wait=30')
-  await vi.waitFor(async () => expect((await read(till, 'b')).statusCode).toBe(409))
+  await vi.waitFor(async () => {
+    const listed = await call(service, { url: consumers, token: till.key })
+    expect(listed.json().consumers[0]).toMatchObject({ reader: 'a' })
+  })
+  expect((await read(till, 'b')).statusCode).toBe(409)
   await charge(service, till, { reference: 'W-1' })
   expect(idsIn(await waiting)).toHaveLength(1)
 })
