@@ -18,8 +18,12 @@ COPY templates ./templates
 COPY sandbox ./sandbox
 COPY src ./src
 
-# Compiles the modules once, for every later start: by one that ends at its settings.
-RUN PORT=none node --max-semi-space-size=16 src/app/start.js || test -d node_modules/.cache/tillbridge-compiled
+# Compiles the modules once, for every later start: by one that loads all of them, and ends since no machine has its address.
+# Node reads what the same user compiled, so it runs as that user, who may not write there afterwards.
+RUN cache=node_modules/.cache/tillbridge-compiled; mkdir -p $cache && chown node $cache \
+  && setpriv --reuid=node --regid=node --clear-groups env DATA_DIR=/tmp/once PORT=0 SANDBOX_PORT=0 \
+    SYNC_HOST=192.0.2.1 SYNC_PORT=0 SYNC_TOKEN=$(printf %032d 0) node --max-semi-space-size=16 src/app/start.js; \
+  rm -r /tmp/once && chown -R root:root $cache && chmod -R go=rX $cache && test -n "$(ls -A $cache)"
 
 # Shown in the first line of the log and in /health: docker build --build-arg COMMIT=$(git rev-parse HEAD)
 ARG COMMIT=unknown

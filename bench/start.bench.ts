@@ -1,18 +1,27 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../test/process/real-process.ts'
 import { prepareData } from '../test/support/pglite-template.ts'
+import { adminToken } from '../test/support/service.ts'
 import { processorMs, quantile, say } from './bench-service.ts'
+import { createDatabase } from './peer/contenders.ts'
 import { wholeOptions } from './whole-options.ts'
 
 // How long does a start take on an embedded database that exists? From the beginning of the process to the line of the log
-// that says that it is ready, with the processor time, beside a process that only opens the database; in turns.
+// that says that it is ready, with the processor time, beside a process that only opens the database; in turns. On
+// PostgreSQL: from the start that follows `kill -9` to the first good answer of GET /health.
 // Run: npm run bench -- start [--rounds n]
 
 const { rounds } = wholeOptions({ rounds: 7 })
 const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** A process that is killed later has taken the lead of the flows, with a lease that its follower finds. */
+const leadsAfterMs = 2_000
 
 type Start = { ms: number; cpuMs: number }
 
@@ -48,6 +57,55 @@ const openOnly = (dataDir: string) => `
   setInterval(() => {}, 1000)
   process.on('SIGTERM', () => database.close().then(() => process.exit()))`
 
+/** A start on PostgreSQL until `GET /health` is good; then the process is killed, when it leads the flows. */
+async function startAndKill(databaseUrl: string, dataDir: string): Promise<Start> {
+  const port = await freePort()
+  const startedAt = performance.now()
+  const child = spawn(process.execPath, ['src/app/start.js'], {
+    cwd: root,
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: {
+      PATH: process.env.PATH,
+      ...{ DATABASE_URL: databaseUrl, DATA_DIR: dataDir, PROVIDER: 'sandbox', LOG_LEVEL: 'fatal' },
+      ...{ ADMIN_TOKEN: adminToken, ENCRYPTION_KEYS: `k1:${Buffer.alloc(32).toString('base64')}` },
+      ...{ PORT: String(port), SYNC_PORT: '0', SANDBOX_PORT: '0' },
+    },
+  })
+  const ended = once(child, 'exit').then(([code]) => code)
+  const isGood = () =>
+    fetch(`http://127.0.0.1:${port}/health`).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+  while (!(await isGood())) {
+    if (child.exitCode !== null) throw new Error(`it ended before it was ready: ${await ended}`)
+    await wait(5)
+  }
+  const ms = performance.now() - startedAt
+  const cpuMs = processorMs([child.pid as number])
+  await wait(leadsAfterMs)
+  child.kill('SIGKILL')
+  await ended
+  return { ms, cpuMs }
+}
+
+async function measureKills(server: string): Promise<void> {
+  const database = await createDatabase(server)
+  try {
+    // The first makes the tables.
+    await startAndKill(database.url, dataDir)
+    const kills: Start[] = []
+    for (let turn = 0; turn < rounds; turn += 1) {
+      kills.push(await startAndKill(database.url, dataDir))
+    }
+    const middle = (of: (start: Start) => number) => quantile(kills.map(of), 0.5).toFixed(0)
+    say(`a start after kill -9 on PostgreSQL, median of ${rounds}`)
+    say(`  ready after ${middle(({ ms }) => ms)} ms, processor ${middle(({ cpuMs }) => cpuMs)} ms`)
+  } finally {
+    await database.drop()
+  }
+}
+
 const dataDir = await mkdtemp(join(tmpdir(), 'tillbridge-start-'))
 try {
   await prepareData(dataDir)
@@ -69,6 +127,9 @@ try {
   say(
     `  opening alone ${middle((turn) => turn.bare.ms)} ms, processor ${middle((turn) => turn.bare.cpuMs)} ms`,
   )
+  const server = process.env.TEST_DATABASE_URL
+  if (server) await measureKills(server)
+  else say('a start after kill -9 on PostgreSQL: SKIPPED, it needs TEST_DATABASE_URL')
 } finally {
   await rm(dataDir, { recursive: true })
 }

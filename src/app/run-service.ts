@@ -1,5 +1,7 @@
+import { flushCompileCache } from 'node:module'
 import { createServer } from 'node:net'
 import { resolve } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
@@ -14,7 +16,7 @@ import type { Tracing } from '../tracing/tracing.ts'
 import { type Config, urlHost } from './config.ts'
 import { isLoopback } from './config-schema.ts'
 import { findProvider } from './find-provider.ts'
-import { createFlowSide, type FlowSide } from './flow-side.ts'
+import type { FlowSide } from './flow-side.ts'
 import { createPaymentSide, type PaymentSide } from './payment-side.ts'
 import { ensureSecrets, findSecrets, keysSource, type Secrets } from './secrets-file.ts'
 import { StartError } from './start-error.ts'
@@ -27,6 +29,9 @@ const stopWithinMs = 20_000
 const requestsWithinMs = 10_000
 /** The part of that in which they may wait for the provider. The rest is for answering that the outcome is unknown. */
 const providerWithinMs = 7_000
+
+/** For that long the payment API has the process for itself. */
+const headStartMs = 200
 
 type Closer = { name: string; close(): Promise<unknown> }
 
@@ -76,6 +81,8 @@ export async function runService(
     await report(start, payments, flows.url, startupLog)
     startFlows(flows.side, logger)
     started.resolve()
+    // Node stores what it compiled at the end of a process, and a killed one has no such end.
+    flushCompileCache()
   } catch (error) {
     started.resolve()
     // It also reacts to the normal end, and would report it as a success.
@@ -157,6 +164,9 @@ async function listenForFlows(
   { service, publicUrl, tracing, flows, goneLeader }: Payments,
   env: NodeJS.ProcessEnv,
 ): Promise<{ side: FlowSide; url: string }> {
+  // The modules of flows load here and not before: loading blocks the event loop, and tills wait for this start.
+  await wait(headStartMs)
+  const { createFlowSide } = await import('./flow-side.ts')
   const { syncHost: host } = config
   const place = { name: 'control API', host, settings: 'SYNC_HOST and SYNC_PORT' }
   const port = config.syncPort === 0 ? await freePort(place) : config.syncPort

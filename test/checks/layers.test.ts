@@ -79,6 +79,25 @@ test.each(fences)('%s imports nothing from above', (room, never) => {
   expect(crossing).toEqual([])
 })
 
+/** The files that a file loads as it is imported: what it imports on demand, or as a type, is not among them. */
+function loadedWith(first: string): Set<string> {
+  const texts = new Map(sources.map(({ file, text }) => [file, text]))
+  const loaded = new Set([first])
+  for (const file of loaded) {
+    const places = (texts.get(file) ?? '').matchAll(/^(import|export)(?! type)[^;']*?'(\.[^']+)'/gm)
+    for (const [, , place = ''] of places) loaded.add(normalize(join(dirname(file), place)))
+  }
+  return loaded
+}
+
+test('the payment API listens before the modules of flows are loaded', () => {
+  const loaded = [...loadedWith('src/app/main.ts'), ...loadedWith('src/app/run-service.ts')]
+  expect(loaded).toContain('src/app/payment-api.ts')
+  const ofFlows = loaded.filter((file) => file.startsWith(rooms.flows))
+  // A misspelt setting is found with it.
+  expect([...new Set(ofFlows)]).toEqual(['src/flows/definition/did-you-mean.ts'])
+})
+
 test('the sandbox stands alone', () => {
   const product = imports.filter(({ to }) => to.startsWith('sandbox/'))
   const from = [...new Set(product.map((each) => each.from))].sort()

@@ -1,7 +1,7 @@
 /** @module-tag long */
 
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -105,11 +105,22 @@ async function openShopAndCharge(url: string): Promise<Shop> {
   return { admin, token, orderId, mpOrderId: String(order.body.mp_order_id) }
 }
 
-// First: its end leaves the compiled modules behind, with which all later starts take half the time.
 test('a bad setting stops the start and is named', async () => {
   const refused = spawnService({ ...env, PROVIDER_TIMEOUT_MS: '5' })
   expect(await refused.ended).toBe(1)
   expect(refused.stderr()).toContain('PROVIDER_TIMEOUT_MS')
+})
+
+test('a killed service leaves its compiled modules to the next start', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'tillbridge-compiled-'))
+  const running = await start({ ...env, NODE_COMPILE_CACHE: folder })
+  await vi.waitFor(async () => {
+    const files = await readdir(folder, { recursive: true })
+    expect(files.length).toBeGreaterThan(1_000)
+  }, 30_000)
+  running.child.kill('SIGKILL')
+  await running.ended
+  await rm(folder, { recursive: true })
 })
 
 test('T49: after a kill the service completes what it had begun; a stopped one answers every charge under way', async () => {
