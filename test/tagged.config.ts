@@ -10,7 +10,7 @@ export default {
   ...all,
   test: {
     ...all.test,
-    // Tests of whole processes wait for them: with two workers a fifth of both processors would be at rest.
+    // Tests of whole processes wait for them: with two workers a fifth of both processors would be idle.
     maxWorkers: 3,
     include: globSync('test/**/*.test.ts', { cwd: root }).filter((file) =>
       /tags: \['|@module-tag /.test(readFileSync(join(root, file), 'utf8')),

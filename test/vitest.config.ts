@@ -8,6 +8,9 @@ import { SlowestFiles } from './support/slowest-files.ts'
 // Workers and whole processes load what was compiled before: half of the time that loading the modules takes.
 process.env.NODE_COMPILE_CACHE ??= compiled
 
+/** Whole processes need a multiple of their time on a loaded machine, and a green run ends before any limit. */
+const wholeProcessMs = 300_000 * timesAsMany
+
 /**
  * Two workers that keep their modules: on two cores half the time of isolated ones, and more workers gain nothing. Node loads
  * them itself, as it does the product's: a tenth less of processor time than through Vite.
@@ -22,10 +25,12 @@ export default defineConfig({
       {
         name: 'long',
         description: 'more than 0.15 s: large data, many rounds, real waits or whole processes',
+        timeout: wholeProcessMs,
       },
       {
         name: 'night',
         description: 'many seconds of a processor, or a machine without other work',
+        timeout: wholeProcessMs,
       },
     ],
     globalSetup: ['test/support/global-setup.ts'],

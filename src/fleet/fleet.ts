@@ -66,7 +66,7 @@ type FleetDeps = {
 /** The delay until a change is seen. A silent terminal, one after `silentAfterMs`, must be known within half a minute. */
 const intervalMs = 6_000
 /** The same while no charge is open: one that begins meanwhile is silent only after `silentAfterMs`. */
-const restMs = 15_000
+const idleMs = 15_000
 /** Kept between runs, so that one process writes all changes until it stops or its lease expires. */
 const lease = 'fleet'
 const housekeepingMs = 3600_000
@@ -93,8 +93,8 @@ export class Fleet implements ObservationWriter {
     this.#observations = createObservationWriter(deps.database, deps.now, deps.log)
     this.#job = createBackgroundJob(deps, {
       name: 'fleet-states',
-      intervalMs: restMs,
-      untilNextMs: async () => (this.#hasOpenCharges ? intervalMs : restMs),
+      intervalMs: idleMs,
+      untilNextMs: async () => (this.#hasOpenCharges ? intervalMs : idleMs),
       run: () => this.tick(),
       finish: () => this.#finish(),
     })

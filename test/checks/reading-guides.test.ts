@@ -21,7 +21,7 @@ function passedBy(operation: string): string[] {
   return [...counted.matchAll(/^ {2}(.+\.ts)$/gm)].map(([, file = '']) => file)
 }
 
-const options = { tags: ['night'], timeout: 120_000 }
+const options = { tags: ['night'] }
 
 test('the page about a charge names each file that one passes through', options, () => {
   expect(namedIn('reading-a-charge.md').toSorted()).toEqual(passedBy('charge'))

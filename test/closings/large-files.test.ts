@@ -44,7 +44,6 @@ const file = {
 
 test('making a file of 20,000 charges blocks the event loop for a short time only', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   const { ms, said } = await longestTurn(async () => {
     let length = 0
@@ -57,7 +56,6 @@ test('making a file of 20,000 charges blocks the event loop for a short time onl
 
 test('comparing 20,000 charges blocks the event loop for a short time only', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   const ours = charges.map(({ orderId, paymentId, reference }) => ({
     orderId: String(orderId),

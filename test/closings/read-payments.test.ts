@@ -171,7 +171,6 @@ test('two clients of one account each get the payments of their own boxes', asyn
 
 test('a long list is read to its end despite failing pages, and continues where it was', {
   tags: ['long'],
-  timeout: 120_000,
 }, async () => {
   const till = await openOwnShop(service, 'long')
   const box = await mpPosOf(till)
@@ -207,7 +206,6 @@ test('a long list is read to its end despite failing pages, and continues where 
 
 test('while a list makes progress each failure is waited for like the first', {
   tags: ['long'],
-  timeout: 120_000,
 }, async () => {
   const till = await openOwnShop(service, 'page by page')
   const box = await mpPosOf(till)
@@ -291,7 +289,6 @@ test('a list whose total changes with every page is read to its end after three 
 
 test('a closing whose list keeps changing is compared with the payments that were read', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   const till = await openOwnShop(service, 'changing day')
   await sandboxCall(
@@ -314,7 +311,6 @@ test('a closing whose list keeps changing is compared with the payments that wer
 
 test('a time with more payments than the search returns is read in parts', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   const till = await openOwnShop(service, 'crowded')
   const sales = salesOf(till, await mpPosOf(till), 960_300_000, 330, 1_000)
@@ -326,7 +322,6 @@ test('a time with more payments than the search returns is read in parts', {
 
 test('totals above 10,000 split the time down to a second, and then the closing is unverified', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   const till = await openOwnShop(service, 'very crowded')
   const sales = salesOf(till, await mpPosOf(till), 960_400_000, 60, 1)

@@ -170,7 +170,6 @@ test('any sequence of requests, signatures and clock changes leaves closings wit
 
 test('concurrent requests from two processes leave no overlap and no gap, and each closing has its own number', {
   tags: ['long'],
-  timeout: 60_000 + rounds(6) * 5_000,
 }, async () => {
   const till = await openOwnShop(service, 'at once')
   for (let round = 0; round < rounds(6); round += 1) {

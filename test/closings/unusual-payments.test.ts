@@ -161,7 +161,6 @@ const metricsToken = 'metrics-token-for-tests-0123456789ab'
 
 test('an unreadable payment is counted, shown and notified until it can be read', {
   tags: ['long'],
-  timeout: 120_000,
 }, async () => {
   const hook = await openHttpReceiver()
   const own = await startWithOddPayments({

@@ -101,7 +101,6 @@ test('a refused start lists all problems in one message, without a stack', {
 
 test('a start names the setting of an address that is not of this machine, whatever the port', {
   tags: ['long'],
-  timeout: 180_000,
 }, async () => {
   const DATA_DIR = join(folder, 'data')
   await prepareData(DATA_DIR)

@@ -11,6 +11,7 @@ import type { Database } from '../../src/db/database.ts'
 import { DatabaseUnavailableError } from '../../src/db/database-failures.ts'
 import type { Tables } from '../../src/db/tables.ts'
 import { createAnnouncer, insideTransaction, whenCommitted } from '../../src/db/transactions.ts'
+import { eventually } from '../support/eventually.ts'
 import { countStatements, recordStatements } from '../support/statements.ts'
 import { engines } from './engines.ts'
 
@@ -40,7 +41,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
         }),
       )
       expect(own.filter((text) => text.includes('pg_notify'))).toEqual([])
-      await vi.waitFor(() => expect(received).toEqual(['a', 'b']))
+      await eventually(() => expect(received).toEqual(['a', 'b']))
       await end()
     },
   )
@@ -49,7 +50,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     const { received, end } = await listen('here')
     const { own, background } = await recordStatements(async () => {
       database.announce('here', 'a')
-      await vi.waitFor(() => expect(received).toEqual(['a']))
+      await eventually(() => expect(received).toEqual(['a']))
     })
     const notifies = [...own, ...background].filter((text) => text.includes('pg_notify'))
     expect(notifies).toHaveLength(database.engine === 'pglite' ? 0 : 1)
@@ -62,7 +63,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
       const [one, other] = [await listen('ended'), await listen('ended')]
       await one.end()
       database.announce('ended', 'a')
-      await vi.waitFor(() => expect(other.received).toEqual(['a']))
+      await eventually(() => expect(other.received).toEqual(['a']))
       expect(one.received).toEqual([])
       await other.end()
     },
@@ -76,7 +77,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     })
     await expect(failed).rejects.toThrow('on purpose')
     database.announce('failed', 'afterwards')
-    await vi.waitFor(() => expect(received).toEqual(['afterwards']))
+    await eventually(() => expect(received).toEqual(['afterwards']))
     await end()
   })
 
@@ -84,7 +85,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     const { received, end } = await listen('long')
     database.announce('long', 'x'.repeat(8_000))
     database.announce('long', 'short')
-    await vi.waitFor(() => expect(received).toEqual(['short']))
+    await eventually(() => expect(received).toEqual(['short']))
     await end()
   })
 
@@ -103,11 +104,11 @@ describe.each(engines)('on $title', ({ skip, open }) => {
       const logged: string[] = []
       const announcer = createAnnouncer(db, (_, __, message) => logged.push(message))
       announcer.announce('later', 'first')
-      await vi.waitFor(() => expect(logged).toHaveLength(1))
+      await eventually(() => expect(logged).toHaveLength(1))
       isDown = false
       announcer.announce('later', 'second')
       await announcer.close()
-      await vi.waitFor(() => expect(received).toEqual(['first', 'second']))
+      await eventually(() => expect(received).toEqual(['first', 'second']))
       await end()
     },
   )

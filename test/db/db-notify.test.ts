@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Database, notify } from '../../src/db/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { engines } from './engines.ts'
 
 describe.each(engines)('on $title', ({ skip, open }) => {
@@ -24,7 +25,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
       ])
       await send('Orders', '1')
       await send('Orders', '2')
-      await vi.waitFor(() => expect(received).toEqual(['a1', 'b1', 'a2', 'b2']))
+      await eventually(() => expect(received).toEqual(['a1', 'b1', 'a2', 'b2']))
       for (const end of ends) await end()
     },
   )
@@ -42,7 +43,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
       await sleep(20)
       expect(received).toEqual([])
     })
-    await vi.waitFor(() => expect(received).toEqual(['committed']))
+    await eventually(() => expect(received).toEqual(['committed']))
     await end()
   })
 
@@ -54,7 +55,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
       const endOther = await database.listen('Shared', () => received.push('other'))
       await end()
       await send('Shared', '')
-      await vi.waitFor(() => expect(received).toEqual(['other']))
+      await eventually(() => expect(received).toEqual(['other']))
       await endOther()
       await send('Shared', '')
       await sleep(50)
@@ -73,7 +74,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
         await database.listen('fragile', (payload) => received.push(payload)),
       ]
       await send('fragile', 'x')
-      await vi.waitFor(() => expect(received).toEqual(['x']))
+      await eventually(() => expect(received).toEqual(['x']))
       for (const end of ends) await end()
     },
   )

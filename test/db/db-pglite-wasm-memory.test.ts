@@ -29,7 +29,6 @@ async function compiledIn(dataDir: string): Promise<Compiled[]> {
 
 test('however much the embedded database parses, V8 never compiles its parser a second time, which takes 600 MB', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'tillbridge-'))
   try {

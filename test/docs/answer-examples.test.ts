@@ -89,7 +89,6 @@ test.each(['payment', 'control'])('every JSON answer of the %s API has an exampl
 
 test('examples and schemas of the flow control API agree', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   expect(await lintOpenApi(documents.control)).toEqual([])
 })
@@ -230,7 +229,6 @@ test('examples of the payment API are like the answers of a running service', {
 
 test('examples of the flow control API are like the answers of a running service', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   const found: string[] = []
   const ask = async (

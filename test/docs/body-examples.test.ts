@@ -262,7 +262,6 @@ async function sendControl(): Promise<void> {
 
 test('every body has an example, and each example works', {
   tags: ['long'],
-  timeout: 240_000,
 }, async () => {
   const without = [...examples].filter(([, { body }]) => body === undefined).map(([id]) => id)
   expect(without).toEqual([])

@@ -61,11 +61,11 @@ async function expectTenPassed(till: string): Promise<void> {
   expect(said).toContain('The till passes 10 of 10 cases.')
 }
 
-test('the till in Python passes the ten cases', { tags: ['long'], timeout: 180_000 }, () =>
+test('the till in Python passes the ten cases', { tags: ['long'] }, () =>
   expectTenPassed('python3 examples/till/till.py'),
 )
 
-test('the till in TypeScript passes the ten cases', { tags: ['night'], timeout: 180_000 }, () =>
+test('the till in TypeScript passes the ten cases', { tags: ['night'] }, () =>
   expectTenPassed(`"${process.execPath}" "${join(folder, 'till.ts')}"`),
 )
 
@@ -146,20 +146,16 @@ const mistakes: [name: string, from: string, to: string, id: string, problem: st
   ],
 ]
 
-test.each(mistakes)(
-  'a till %s fails',
-  { tags: ['night'], timeout: 60_000 },
-  async (_, from, to, id, problem) => {
-    const text = readFileSync('examples/till/till.py', 'utf8')
-    expect(text).toContain(from)
-    const file = join(folder, `mistake-${tills}.py`)
-    writeFileSync(file, text.replace(from, to))
-    const { code, said } = await run(['--till', `python3 "${file}"`, '--only', id])
-    expect(code, said).toBe(1)
-    expect(said).toContain(problem)
-    expect(said).toContain('The till passes 1 of 2 cases.')
-  },
-)
+test.each(mistakes)('a till %s fails', { tags: ['night'] }, async (_, from, to, id, problem) => {
+  const text = readFileSync('examples/till/till.py', 'utf8')
+  expect(text).toContain(from)
+  const file = join(folder, `mistake-${tills}.py`)
+  writeFileSync(file, text.replace(from, to))
+  const { code, said } = await run(['--till', `python3 "${file}"`, '--only', id])
+  expect(code, said).toBe(1)
+  expect(said).toContain(problem)
+  expect(said).toContain('The till passes 1 of 2 cases.')
+})
 
 /** Does at the till in Python what the command says, and types how it ended. */
 function personAt(child: ChildProcess): void {
@@ -196,7 +192,6 @@ function personAt(child: ChildProcess): void {
 
 test('a person at the till is told what to do, and asked how it ended', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   const { code, said } = await run(['--only', 'killed,terminal_busy'], personAt)
   expect(code, said).toBe(0)

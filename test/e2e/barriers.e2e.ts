@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { today, typeCharge, watchAfter } from '../closings/shop-day.ts'
+import { eventually } from '../support/eventually.ts'
 import {
   jsonFlow,
   startTarget,
@@ -225,7 +226,7 @@ describe('the page of the flows', () => {
       },
     })
     address = `${await flows.app.listen({ host: '127.0.0.1', port: 0 })}/admin`
-    await vi.waitFor(() => expect(target.received).toHaveLength(2), 20_000)
+    await eventually(() => expect(target.received).toHaveLength(2))
     await flows.flows.pause('prices', 'colleague', 'stocktaking')
   })
   afterAll(async () => {

@@ -1,6 +1,7 @@
 import type { Locator, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type BusyShop, openBusyShop, refuseThreeBoxes } from '../support/busy-shop.ts'
+import { eventually } from '../support/eventually.ts'
 import { clearFaults, setFaults } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, enrol, pairTerminal, payByCard } from '../support/till.ts'
@@ -32,13 +33,13 @@ beforeAll(async () => {
   await sell('CAJA-5')
   await sell('CAJA-5')
   await clearFaults(service)
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const { flows } = (await asAdmin(service, { url: '/health/fleet?only=problems' })).json()
     expect(flows[0]).toMatchObject({
       cause: 'destination_failing',
       destinations: [{ pending: 40 }],
     })
-  }, 20_000)
+  })
 })
 afterEach(async () => {
   await opened?.close()

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import {
   jsonFlow,
   startTarget,
@@ -72,7 +73,7 @@ test('from sign-in on, stopping the web shop takes two clicks, and all flows hol
   await expectText(page.locator('tbody'), 'Sending is stopped')
   await button(page, 'Start sending').click()
   await button(page.getByRole('dialog'), 'Start sending').click()
-  await vi.waitFor(() => expect(target.received).toHaveLength(15), 20_000)
+  await eventually(() => expect(target.received).toHaveLength(15))
   await expectText(page.locator('tbody'), 'sending')
   opened.expectQuiet(/401/)
 })

@@ -4,7 +4,7 @@ import { runKills } from './kill-run.ts'
 
 test.skipIf(!postgresUrl)(
   `T33: a process killed around the outcome of a charge loses and doubles nothing (${needsPostgres})`,
-  { tags: ['long'], timeout: 300_000 },
+  { tags: ['long'] },
   async () => {
     const result = await runKills(postgresUrl as string, 3, 5)
     expect(result.problems).toEqual([])

@@ -15,7 +15,7 @@ afterAll(() => clone?.database.close())
 
 test.skipIf(!postgresUrl)(
   `source and target agree after repeated kills; deliveries keep their order and their keys${title}`,
-  { tags: ['long'], timeout: 180_000 },
+  { tags: ['long'] },
   async () => {
     clone = await openPostgresClone(String(postgresUrl))
     const { url: databaseUrl, database } = clone

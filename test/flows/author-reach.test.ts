@@ -8,6 +8,7 @@ import { ownSecrets } from '../../src/app/secrets-file.ts'
 import { createFlowContext } from '../../src/flows/definition/flow-context.ts'
 import { createFlowReader } from '../../src/flows/loading/read-flow.ts'
 import { needsPostgres, postgresUrl } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import {
   connectedFlow,
   startTarget,
@@ -576,7 +577,7 @@ test.skipIf(!postgresUrl)(
       expect.stringContaining('database of the service'),
     ])
     await ownFlows.call('POST', '/sync/writes?force=true', admin)
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { body } = await ownFlows.call('GET', '/flow/writes/items/1', admin)
       expect(body).toContain('database of the service')
     })

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { claimRuleOf } from '../../src/flows/deliver/claim-rules.ts'
+import { eventually } from '../support/eventually.ts'
 import {
   type Received,
   startTarget,
@@ -193,7 +194,7 @@ test('an article that lost its code to another, and whose next code is in doubt,
   await bring(name, article('1', 'B'), article('2', 'A'))
   refuses = () => false
   await bring(name, article('2', 'A'))
-  await vi.waitFor(() => expect(deletesSent()).toBe(1))
+  await eventually(() => expect(deletesSent()).toBe(1))
   expect(target.received.at(-1)?.path).toMatch(/by-sku\/B$/)
   expect([...shop.values()]).toEqual([article('2', 'A')])
 })
@@ -226,7 +227,7 @@ test.each(['sent', 'in doubt'])(
     // The change is made, and its answer is lost.
     if (how === 'in doubt') refuses = (request) => shop.set('n', request.body as Article) !== shop
     await flows.call('POST', `/sync/${name}`)
-    await vi.waitFor(() => expect(target.received.at(-1)?.body).toEqual(article('2', 'A')))
+    await eventually(() => expect(target.received.at(-1)?.body).toEqual(article('2', 'A')))
     refuses = () => false
     await bring(name, article('1', 'A'), article('2', 'C'))
     await flows.ended()

@@ -190,7 +190,7 @@ test('the OpenAPI document lists every route of the listener except its pages', 
 
 test.each(['open', 'guarded', 'unguarded'] as const)(
   'every route admits exactly its callers, and a refusal changes nothing: %s listener',
-  { tags: ['long'], timeout: 60_000 },
+  { tags: ['long'] },
   async (name) => {
     const flows = { open, guarded, unguarded }[name]
     const before = await traces()

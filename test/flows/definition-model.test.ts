@@ -459,7 +459,6 @@ async function createWorld() {
 
 test('whatever happens to source, definition and shop, the shop has what it must have', {
   tags: ['long'],
-  timeout: 600_000,
 }, async () => {
   const histories = fc.asyncProperty(
     fc.array(step, { minLength: 6, maxLength: 20 }),

@@ -43,7 +43,6 @@ const got = (name: string) => target.received.filter(({ path }) => path.startsWi
 
 test('T51: a bomb in a flow ends as an error record that names it, and other flows continue', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   const bombs: Record<string, [map: string, told: RegExp]> = {
     regex: ['{ "id": id, "is": $contains(text, /^(a+)+$/) }', /used more than/],

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import {
   jsonFlow,
   startTarget,
@@ -67,7 +68,7 @@ const withIds = (...ids: string[]) => ids.map((id) => ({ id }))
 async function bringDown(flow: string): Promise<void> {
   target.answer(({ path }) => (path.startsWith(`/${flow}/`) ? 503 : 200))
   await show(flow, withIds('a', 'b', 'c', 'd', 'e'))
-  await vi.waitFor(async () => expect((await destination(flow)).sending.state).toBe('open'), 20_000)
+  await eventually(async () => expect((await destination(flow)).sending.state).toBe('open'))
 }
 const destination = async (flow: string) =>
   (await get('/flows')).flows.find(({ name }: { name: string }) => name === flow).destinations[0]
@@ -114,12 +115,10 @@ test('filtered items are listed with the reason', async () => {
     { id: 'C', price: 3 },
     { id: 'B', price: 0 },
   ])
-  await vi.waitFor(
-    async () =>
-      expect((await get('/flow/filtered/skipped')).skipped).toMatchObject([
-        { destination: 'web', pk: 'B', reason: expect.stringContaining('filter') },
-      ]),
-    20_000,
+  await eventually(async () =>
+    expect((await get('/flow/filtered/skipped')).skipped).toMatchObject([
+      { destination: 'web', pk: 'B', reason: expect.stringContaining('filter') },
+    ]),
   )
 })
 
@@ -150,15 +149,13 @@ test('a request retries a destination with an open breaker at once, and sending 
   target.answer(200)
   const answer = await flows.call('POST', '/flow/resting/try', { body: { destination: 'web' } })
   expect(answer.json()).toEqual({ name: 'resting', due: 3 })
-  await vi.waitFor(
-    async () =>
-      expect(await destination('resting')).toMatchObject({
-        waiting: 0,
-        delayed: 0,
-        sending: { state: 'flowing' },
-        health: { state: 'ok', cause: null, message: null },
-      }),
-    20_000,
+  await eventually(async () =>
+    expect(await destination('resting')).toMatchObject({
+      waiting: 0,
+      delayed: 0,
+      sending: { state: 'flowing' },
+      health: { state: 'ok', cause: null, message: null },
+    }),
   )
   expect((await get('/flows/activity?flow=resting')).activity[0]).toMatchObject({
     action: 'tried now',
@@ -171,13 +168,13 @@ test('a failed attempt leaves the breaker of the destination open', async () => 
   const attempts = () => target.received.filter(({ path }) => path.startsWith('/down/')).length
   const before = attempts()
   await flows.call('POST', '/flow/down/try')
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     expect(attempts()).toBe(before + 1)
     expect((await destination('down')).sending).toMatchObject({
       state: 'open',
       cause: expect.stringContaining('the attempt that looked whether it is back failed'),
     })
-  }, 20_000)
+  })
 })
 
 test('one request lists the late deliveries of all flows, or of one', async () => {
@@ -204,12 +201,10 @@ test('failures of all flows are one list by cause, most items first', async () =
     { id: 'D', price: 1 },
     { id: 'B', price: 0 },
   ])
-  await vi.waitFor(
-    async () =>
-      expect((await get('/flows/failures')).failures).toMatchObject([
-        { flow: 'failed', destination: 'web', status: 422, items: 3, pks: ['A', 'C', 'D'] },
-      ]),
-    { timeout: 20_000 },
+  await eventually(async () =>
+    expect((await get('/flows/failures')).failures).toMatchObject([
+      { flow: 'failed', destination: 'web', status: 422, items: 3, pks: ['A', 'C', 'D'] },
+    ]),
   )
   expect((await get('/flows/failures?flow=late')).failures).toEqual([])
 })

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import {
   patientFlow,
   startTarget,
@@ -34,23 +35,21 @@ test('deliveries of a renamed flow are listed under its old name', async () => {
   await flows.write('shop.flow.yaml', patientFlow('store', target.url))
   await flows.write('store.json', [])
   await flows.call('POST', '/flows/reload')
-  await vi.waitFor(
-    async () =>
-      expect((await list()).without_definition).toEqual([
-        {
-          name: 'shop',
-          destinations: [
-            {
-              name: 'web',
-              waiting: 0,
-              delayed: 2,
-              failed: 1,
-              oldest_waiting_at: expect.stringMatching(/Z$/),
-            },
-          ],
-        },
-      ]),
-    20_000,
+  await eventually(async () =>
+    expect((await list()).without_definition).toEqual([
+      {
+        name: 'shop',
+        destinations: [
+          {
+            name: 'web',
+            waiting: 0,
+            delayed: 2,
+            failed: 1,
+            oldest_waiting_at: expect.stringMatching(/Z$/),
+          },
+        ],
+      },
+    ]),
   )
   const lines = flows.logLines.map((line) => JSON.parse(line))
   expect(

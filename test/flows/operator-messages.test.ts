@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { flowSchema } from '../../src/flows/definition/schema.ts'
 import { judgeSqlError } from '../../src/flows/destinations/sql-errors.ts'
 import { type LeaseToken, releaseLease, takeLease } from '../../src/repositories/leases.ts'
 import { sentenceOf } from '../../src/texts/reason.ts'
+import { eventually } from '../support/eventually.ts'
 import {
   patientFlow,
   startTarget,
@@ -61,10 +62,10 @@ const card = async (name: string) => {
 
 test('the reason for a request without an answer names the timeout', async () => {
   await flows.flows.sync('late', { force: true })
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const { waiting } = (await flows.call('GET', '/flow/late/waiting')).json()
     expect(waiting).toMatchObject([{ last_error: 'no whole answer within 100 ms' }])
-  }, 20_000)
+  })
 })
 
 test.each([
@@ -91,7 +92,7 @@ test('a sync during a long poll does not wait for its end; the next poll serves 
   tags: ['long'],
 }, async () => {
   const first = flows.flows.sync('long', { force: true })
-  await vi.waitFor(async () => expect((await card('long')).status.polling).toBe(true), 20_000)
+  await eventually(async () => expect((await card('long')).status.polling).toBe(true))
   const asked = await flows.call('POST', '/sync/long?force=true')
   expect([asked.statusCode, asked.json()]).toEqual([
     200,
@@ -101,10 +102,10 @@ test('a sync during a long poll does not wait for its end; the next poll serves 
   expect(await polls()).toBe(0)
   release()
   expect(await first).toEqual({ changes: 1 })
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     release()
     expect(await polls()).toBe(2)
-  }, 20_000)
+  })
 })
 
 test('nor does it wait for a poll of another process', { tags: ['long'] }, async () => {
@@ -117,9 +118,9 @@ test('nor does it wait for a poll of another process', { tags: ['long'] }, async
     { name: 'far', changes: 0, skipped: 'polling' },
   ])
   await releaseLease(database.db, lease as LeaseToken)
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     expect((await flows.call('GET', '/metrics')).json().far.totalRuns).toBe(1)
-  }, 20_000)
+  })
 })
 
 test('upsertKey is a column name or a list of them', () => {

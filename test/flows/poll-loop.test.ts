@@ -93,7 +93,7 @@ test('a flow that may not poll is not polled, and is polled soon after it may', 
     allowed = true
   }, 20)
   one.poller.start()
-  await expect.poll(() => one.polls.length, { timeout: 5_000 }).toBeGreaterThan(0)
+  await expect.poll(() => one.polls.length).toBeGreaterThan(0)
   await one.poller.stop()
   expect(one.polls[0]).toBeGreaterThan(began)
 })

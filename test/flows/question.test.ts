@@ -52,13 +52,13 @@ const post = async (path: string, body?: object) =>
 const questionOf = async (name: string) =>
   (await flows.call('GET', `/flow/${name}/question`)).json()
 const asked = async (name: string, numbers: object) => {
-  await expect.poll(() => questionOf(name), { timeout: 5_000 }).toMatchObject({ state: 'asked' })
+  await expect.poll(() => questionOf(name)).toMatchObject({ state: 'asked' })
   const question = await questionOf(name)
   expect(question).toMatchObject(numbers)
   return question.number as number
 }
 const settled = (name: string) =>
-  expect.poll(() => questionOf(name), { timeout: 5_000 }).toMatchObject({ state: 'none' })
+  expect.poll(() => questionOf(name)).toMatchObject({ state: 'none' })
 const answer = async (name: string, numbers: object, how: string) => {
   const number = await asked(name, numbers)
   const answered = await post(`/flow/${name}/question`, { number, answer: how })
@@ -78,7 +78,7 @@ const sent = async (file: string) => {
     )
 }
 const isSent = (file: string, ...lines: string[]) =>
-  expect.poll(async () => (await sent(file)).sort(), { timeout: 5_000 }).toEqual([...lines].sort())
+  expect.poll(async () => (await sent(file)).sort()).toEqual([...lines].sort())
 const prices = (name: string, given: Record<string, number>) =>
   flows.write(
     `${name}.json`,

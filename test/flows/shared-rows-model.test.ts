@@ -409,7 +409,6 @@ async function createWorld({ secondDeletes, folds }: Rules) {
 
 test('a row that two flows write is deleted with the last item that is there, and never before', {
   tags: ['long'],
-  timeout: 600_000,
 }, async () => {
   const rules = fc.record({
     secondDeletes: fc.constantFrom(false, false, true),

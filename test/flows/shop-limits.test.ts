@@ -388,7 +388,6 @@ test.each(moved)(
 
 test('two live listings of one SKU are reported, and neither is changed', {
   tags: ['night'],
-  timeout: 60_000,
 }, async () => {
   const meli = await mercadolibre('A')
   meli.shop.publish('MLA9A2', 'A')

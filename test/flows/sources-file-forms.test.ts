@@ -385,7 +385,6 @@ test.each([
 
 test('a workbook with more shared texts or cells than the limit is refused with the reason', {
   tags: ['night'],
-  timeout: 60_000,
 }, async () => {
   const texts = workbook(header, { shared: '<si/>'.repeat(4 * 1_048_576 + 1) })
   expect(await failureOf(texts, xlsx)).toBe(

@@ -1,8 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { stopChannel } from '../../src/repositories/flows/send-stops.ts'
 import { openTestDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import {
   jsonFlow,
   startTarget,
@@ -81,7 +82,7 @@ test('no flow sends to a stopped destination, and all of it is sent after the st
     ...{ by: '127.0.0.1', since: expect.stringMatching(/Z$/) },
   })
   for (const name of ['shop', 'stock']) await flows.flows.sync(name, { force: true })
-  await vi.waitFor(() => expect([...got('shop-erp'), ...got('stock-erp')]).toHaveLength(6), within)
+  await eventually(() => expect([...got('shop-erp'), ...got('stock-erp')]).toHaveLength(6))
   await meanwhile()
   expect([...got('shop'), ...got('stock')]).toEqual([])
   const card = await destination('shop', 'web')
@@ -116,9 +117,8 @@ test('no flow sends to a stopped destination, and all of it is sent after the st
   expect(await start({ destination: 'web' })).toEqual({
     ...{ flow: null, destination: 'web', status: 'started', stops: [] },
   })
-  await vi.waitFor(
-    () => expect([got('shop'), got('stock')]).toMatchObject([{ length: 3 }, { length: 3 }]),
-    within,
+  await eventually(() =>
+    expect([got('shop'), got('stock')]).toMatchObject([{ length: 3 }, { length: 3 }]),
   )
   const attempts = async () => (await flows.flows.item('shop', 'A-1')).history.attempts
   await expect.poll(attempts, within).toMatchObject([
@@ -157,23 +157,21 @@ test('running attempts complete and claimed ones wait; the destination shows its
   })
   await flows.flows.reload('test')
   await flows.flows.sync('slow', { force: true })
-  await vi.waitFor(() => expect(begun).toBe(4), within)
+  await eventually(() => expect(begun).toBe(4))
   await stop({ flow: 'slow' })
   release()
-  await vi.waitFor(
-    async () =>
-      expect(await destination('slow', 'slow')).toMatchObject({
-        waiting: 56,
-        delayed: 0,
-        failed: 0,
-      }),
-    within,
+  await eventually(async () =>
+    expect(await destination('slow', 'slow')).toMatchObject({
+      waiting: 56,
+      delayed: 0,
+      failed: 0,
+    }),
   )
   await meanwhile()
   expect(begun).toBe(4)
 
   await start({ flow: 'slow' })
-  await vi.waitFor(() => expect(begun).toBe(60), within)
+  await eventually(() => expect(begun).toBe(60))
 
   const ofFlow = async () => (await flows.call('GET', '/destinations/slow')).json()
   await expect.poll(async () => (await ofFlow()).flows[0].done, within).toBe(60)
@@ -201,14 +199,14 @@ test('a stop holds in the process that answers it before any notification arrive
   })
   try {
     await own.flows.sync('deaf', { force: true })
-    await vi.waitFor(() => expect(got('deaf')).toHaveLength(3), within)
+    await eventually(() => expect(got('deaf')).toHaveLength(3))
     await own.call('POST', '/sending/stop', { body: { flow: 'deaf' } })
     await own.write('deaf.json', items(5))
     await own.flows.sync('deaf', { force: true })
     await meanwhile()
     expect(got('deaf')).toHaveLength(3)
     await own.call('POST', '/sending/start', { body: { flow: 'deaf' } })
-    await vi.waitFor(() => expect(got('deaf')).toHaveLength(5), within)
+    await eventually(() => expect(got('deaf')).toHaveLength(5))
   } finally {
     await own.stop()
     await deaf.stop()
@@ -228,7 +226,7 @@ test('each stop is separate; a start ends one, and its answer names the remainin
   expect(got('switched')).toEqual([])
   expect(await start({ destination: 'erp' })).toMatchObject({ stops: [{ flow: 'switched' }] })
   expect(await start({ flow: 'switched' })).toMatchObject({ status: 'started', stops: [] })
-  await vi.waitFor(() => expect(got('switched')).toHaveLength(3), within)
+  await eventually(() => expect(got('switched')).toHaveLength(3))
 })
 
 test('a paused flow is not polled, and its waiting deliveries are sent', async () => {
@@ -236,7 +234,7 @@ test('a paused flow is not polled, and its waiting deliveries are sent', async (
   await flows.flows.sync('paused', { force: true })
   await flows.call('POST', '/flow/paused/pause')
   await start({ flow: 'paused', destination: 'web' })
-  await vi.waitFor(() => expect(got('paused')).toHaveLength(3), within)
+  await eventually(() => expect(got('paused')).toHaveLength(3))
 })
 
 test.each([

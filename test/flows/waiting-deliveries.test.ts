@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import {
   patientFlow,
   startTarget,
@@ -40,20 +41,18 @@ const waiting = async (name: string, query = '') =>
 test('a delivery that waits for a retry shows its item, its error and the time of the next attempt', async () => {
   const name = 'late'
   await startLate(name)
-  await vi.waitFor(
-    async () =>
-      expect((await waiting(name)).toSorted((a, b) => a.pk.localeCompare(b.pk))).toMatchObject(
-        ['L-1', 'L-2'].map((pk) => ({
-          destination: 'web',
-          pk,
-          attempts: 1,
-          last_error: expect.stringContaining('503'),
-          last_status: 503,
-          queued_at: expect.stringMatching(/Z$/),
-          next_attempt_at: expect.stringMatching(/Z$/),
-        })),
-      ),
-    20_000,
+  await eventually(async () =>
+    expect((await waiting(name)).toSorted((a, b) => a.pk.localeCompare(b.pk))).toMatchObject(
+      ['L-1', 'L-2'].map((pk) => ({
+        destination: 'web',
+        pk,
+        attempts: 1,
+        last_error: expect.stringContaining('503'),
+        last_status: 503,
+        queued_at: expect.stringMatching(/Z$/),
+        next_attempt_at: expect.stringMatching(/Z$/),
+      })),
+    ),
   )
   expect((await flows.call('GET', `/flow/${name}/failures`)).json().failures).toEqual([])
   expect(await waiting(name, '?limit=1')).toHaveLength(1)
@@ -70,7 +69,6 @@ const fillQueue = (flow: string, pk: string) =>
 
 test('while one destination is down, the flow is polled and its changes reach the others, however many wait', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   const flow = patientFlow('half', target.url, { pollInterval: '1s', startPaused: false })
   const file = { name: 'copy', type: 'file', path: `${flows.dir}/half.out`, format: 'ndjson' }

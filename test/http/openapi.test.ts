@@ -188,7 +188,6 @@ const controlDescription = await documentOf(control)
 
 test('both listeners publish OpenAPI 3.1 that Redocly finds nothing to say about', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   expect(description.openapi).toBe('3.1.0')
   expect(await lintOpenApi(description)).toEqual([])

@@ -543,7 +543,6 @@ test('the documentation names no rule that does not exist', () => {
 describe.skipIf(!hasPromtool)("Prometheus' own tool (package prometheus of Debian)", () => {
   // It takes 5 s of a processor.
   test('accepts the rules; each fires only after its fault has lasted', {
-    timeout: 120_000,
     tags: ['long'],
   }, async () => {
     const { stdout } = await run('promtool', ['check', 'rules', rulesFile])

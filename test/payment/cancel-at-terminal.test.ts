@@ -180,7 +180,6 @@ test('a device that does not support it leaves the cancel to the terminal', asyn
 
 test('a requested cancel that the terminal drops is repeated at growing intervals', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   const { till, orderId } = await orderAtTerminal('dropped')
   expect((await cancel(service, till, orderId)).statusCode).toBe(202)

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import { auditOf, openOwnShop } from '../support/money.ts'
 import { by, join } from '../support/people.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -221,7 +222,7 @@ test('persons who may not set up read no events as a consumer, since that stops 
 test('a waiting reader is answered with the event, and has its lease from then on', async () => {
   const till = await open('patient')
   const waiting = read(till, 'a', '&wait=30')
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const listed = await call(service, { url: consumers, token: till.key })
     expect(listed.json().consumers[0]).toMatchObject({ reader: 'a' })
   })

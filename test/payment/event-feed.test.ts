@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { insertEvent, type NewEvent } from '../../src/repositories/events/event-log.ts'
 import { backUp, needsPostgres, postgresUrl } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { cancel, clearFaults, openOwnShop, refund, refunding, setFaults } from '../support/money.ts'
 import { by, join } from '../support/people.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -207,14 +208,14 @@ test('a long poll is answered with the event that ends it, and the next one abov
   const { next } = await feed(till)
   let waiting = call(service, { url: '/health' })
   // The second one may have its place first: then the first one is answered at once, and both are asked again.
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     waiting = call(service, { url: `/events/feed?after=${next}&wait=30`, token: till.key })
     const second = await call(service, {
       url: `/events/feed?after=${next}&wait=1`,
       token: till.key,
     })
     expect(second.headers['retry-after']).toBe('2')
-  }, 10_000)
+  })
   const id = await sell(till, 'W-1')
   const woken: Feed = (await waiting).json()
   expect(woken.events.map(({ type, resource }) => [type, resource.id])).toEqual([

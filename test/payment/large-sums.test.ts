@@ -55,7 +55,6 @@ test('orders and statistics with sums beyond 2^53 cents have the exact sum', {
 })
 
 test('a closing with sums beyond 2^53 cents has the exact sum', {
-  timeout: 60_000,
   tags: ['long'],
 }, async () => {
   const till = await openOwnShop(service, 'large closing')

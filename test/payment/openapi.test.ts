@@ -241,7 +241,6 @@ test('every route has a summary and an operation id of its own', () => {
 
 test('Redocly reports only what the specification itself requires', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   expect(await lintOpenApi(document)).toEqual([
     // Simulation is served under both forms of its path.

@@ -133,7 +133,6 @@ test('addresses of one IPv6 /64 count as one', async () => {
 
 test('an address over its limit stays limited while thousands of others fail', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   later(60_000)
   const guess = () => call(service, from('192.0.2.4', { url: '/stores' }))

@@ -118,7 +118,6 @@ const wrongOf = (fields: Record<string, string>, isGood = isAccepted) =>
 
 test('T26: the texts of an order come back exactly or are refused', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   const texts = fc.record({
     external_reference: hostile(64),
@@ -151,7 +150,6 @@ test('T26: the texts of an order come back exactly or are refused', {
 
 test('T26: the texts of a store and its box come back exactly or are refused, ids in a path too', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   let number = 0
   const texts = fc.record({
@@ -202,7 +200,6 @@ test('T26: the texts of a store and its box come back exactly or are refused, id
 
 test('T26: client names, descriptions of a key and idempotency keys come back exactly or are refused', {
   tags: ['long'],
-  timeout: 60_000,
 }, async () => {
   await fc.assert(
     fc.asyncProperty(hostile(100), hostile(150), async (client, description) => {

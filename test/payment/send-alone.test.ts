@@ -13,6 +13,7 @@ import { serviceContext } from '../../src/payments/request-context.ts'
 import { insertOrder } from '../../src/repositories/orders/order-queries.ts'
 import { latch } from '../flows/deliver-support.ts'
 import { openTestDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 
 const client = asClientName('acme')
 let nowMs = Date.parse('2026-11-22T12:00:00Z')
@@ -127,7 +128,7 @@ test('a lease is renewed for as long as its work lasts', async () => {
   for (let thirds = 0; thirds < 9; thirds += 1) {
     pass(1_700)
     // Other statements of this process come after the renewal.
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect((await rowOf(id)).sender_until?.getTime()).toBeGreaterThan(nowMs + 3_000),
     )
   }

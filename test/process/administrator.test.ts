@@ -17,7 +17,7 @@ import { adminTokenOf, freePort } from './real-process.ts'
 import { openShopAt } from './real-shop.ts'
 
 /** What the administrator's pages say to type, typed on a clean machine where the service runs as a user without rights. */
-const slow = { tags: ['long'], timeout: 240_000 }
+const slow = { tags: ['long'] }
 const server = postgresUrl ?? ''
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const below = (page: string, heading: string) =>

@@ -78,7 +78,6 @@ async function lookInto(folder: string) {
 
 test(`a process that is killed while it closes and signs leaves closings without overlap or gap, and nothing signed changes`, {
   tags: ['night'],
-  timeout: 60_000 + rounds(4) * 15_000,
 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), 'tillbridge-closings-'))
   dataDir = folder

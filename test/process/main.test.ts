@@ -5,8 +5,9 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { buildInfo } from '../../src/http/build-info.ts'
+import { eventually } from '../support/eventually.ts'
 import { prepareData } from '../support/pglite-template.ts'
 import { location } from '../support/till.ts'
 import {
@@ -114,10 +115,10 @@ test('a bad setting stops the start and is named', async () => {
 test('a killed service leaves its compiled modules to the next start', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'tillbridge-compiled-'))
   const running = await start({ ...env, NODE_COMPILE_CACHE: folder })
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const files = await readdir(folder, { recursive: true })
     expect(files.length).toBeGreaterThan(1_000)
-  }, 30_000)
+  })
   running.child.kill('SIGKILL')
   await running.ended
   await rm(folder, { recursive: true })
@@ -274,7 +275,7 @@ test('a running service has none of its own secrets in its environment, which dr
     NODE_OPTIONS: `--import=${probe}`,
   })
   running.child.kill('SIGUSR2')
-  const names = await vi.waitFor(async () => JSON.parse(await readFile(list, 'utf8')) as string[])
+  const names = await eventually(async () => JSON.parse(await readFile(list, 'utf8')) as string[])
   expect(names).toContain('ERP_TOKEN')
   expect(names.filter((name) => /^PG|TOKEN$/.test(name))).toEqual(['ERP_TOKEN'])
   running.child.kill('SIGKILL')

@@ -17,7 +17,7 @@ import { adminToken } from '../support/service.ts'
 import { freePort, type RealProcess, runCommand } from './real-process.ts'
 
 /** A service changes its database while tills go on asking, and works with little memory: the providerOrders agree. */
-const long = { timeout: 600_000, tags: ['night'] }
+const long = { tags: ['night'] }
 const salesPerPart = 16
 const server = postgresUrl ?? ''
 const run = promisify(execFile)

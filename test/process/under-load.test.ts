@@ -20,7 +20,7 @@ import { adminToken } from '../support/service.ts'
 import { runCommand } from './real-process.ts'
 
 /** What an administrator does to a service at work, and what happens to its machine: tills go on, and the providerOrders agree. */
-const long = { timeout: 600_000, tags: ['night'] }
+const long = { tags: ['night'] }
 const salesPerPart = 16
 const server = postgresUrl ?? ''
 const keyed = (id: string) => `${id}:${randomBytes(32).toString('base64')}`

@@ -63,7 +63,6 @@ test('a report with too many lines of one SOURCE_ID is refused, and nothing of i
 })
 
 test('the work of an upload grows linearly, also when the same lines come again in another order', {
-  timeout: 60_000,
   tags: ['long'],
 }, async () => {
   const ids = Array.from({ length: 8 }, (_, index) => String(800 + index))

@@ -244,9 +244,9 @@ export class Deliveries {
     if (wasBlocked) await tryNow({ database, now }, target)
   }
 
-  /** Wakes the workers at rest for which something has become due. */
+  /** Wakes the idle workers for which something has become due. */
   async #findDue() {
-    const resting = [...this.#working].filter((work) => work.isAtRest())
+    const resting = [...this.#working].filter((work) => work.isIdle())
     if (resting.length === 0 || !this.#deps.leader.current()) return
     const targets = resting.map((work) => ({ flow: work.flow, destination: work.definition.name }))
     for (const target of await listDueTargets(this.#deps.database.db, targets)) {

@@ -68,8 +68,8 @@ export type WorkerDeps = {
   leader: Pick<Leader, 'current'>
   /** How often the worker looks for deliveries that became due. New deliveries wake it at once. */
   pollMs: number
-  /** The same at rest, when the last look found nothing: for a caller that calls `lookAgain` itself. `pollMs` when absent. */
-  restMs?: number
+  /** The same while it is idle, when the last look found nothing: for a caller that calls `lookAgain` itself. `pollMs` when absent. */
+  idleMs?: number
   sleep(ms: number): Promise<void>
   log: Log
   writerLimits?: WriterLimits
@@ -137,7 +137,7 @@ export class DeliveryWorker<Row, Outcome> {
   #walkAgainMs: number
   #isWalkOver = true
   /** The last walk found nothing from its beginning. */
-  #isAtRest = false
+  #isIdle = false
   #wasWoken = false
   #wakeSignal = Promise.withResolvers<void>()
   /** With more than this in memory nothing is read. */
@@ -176,13 +176,13 @@ export class DeliveryWorker<Row, Outcome> {
     this.#wakeSignal.resolve()
   }
 
-  isAtRest(): boolean {
-    return this.#isAtRest
+  isIdle(): boolean {
+    return this.#isIdle
   }
 
   /** Something is due: the next walk begins as soon as without a rest. */
   lookAgain(): void {
-    this.#isAtRest = false
+    this.#isIdle = false
     this.#wakeSignal.resolve()
   }
 
@@ -346,8 +346,8 @@ export class DeliveryWorker<Row, Outcome> {
 
   /** Whether there may be deliveries to read. The walk restarts from time to time. */
   #mayFind(): boolean {
-    const againMs = this.#isAtRest
-      ? Math.max(this.#walkAgainMs, this.#deps.restMs ?? 0)
+    const againMs = this.#isIdle
+      ? Math.max(this.#walkAgainMs, this.#deps.idleMs ?? 0)
       : this.#walkAgainMs
     if (this.#isWalkOver && performance.now() - this.#walkedAt >= againMs) {
       this.#walk = this.#work.walk()
@@ -372,8 +372,8 @@ export class DeliveryWorker<Row, Outcome> {
     const found = await this.#walk.next(limit)
     this.#isWalkOver = found.length < limit
     const isFirst = this.#walkedAt === Number.NEGATIVE_INFINITY
-    if (found.length > 0) this.#isAtRest = false
-    else if (isFirst) this.#isAtRest = true
+    if (found.length > 0) this.#isIdle = false
+    else if (isFirst) this.#isIdle = true
     if (isFirst) {
       this.#walkedAt = performance.now()
       this.#walkAgainMs = Math.max(this.#deps.pollMs, (this.#walkedAt - startedAt) / walkShare)
@@ -393,7 +393,7 @@ export class DeliveryWorker<Row, Outcome> {
     // The process that worked the queue before may have left deliveries anywhere.
     this.#walkedAt = Number.NEGATIVE_INFINITY
     this.#isWalkOver = true
-    this.#isAtRest = false
+    this.#isIdle = false
     while (!this.#isStopping && !signal.aborted) {
       this.#wakeSignal = Promise.withResolvers()
       try {

@@ -72,7 +72,7 @@ export type DestinationWork = OpenDestination & {
   /** There may be deliveries. */
   wake(): void
   /** Whether it found nothing due, and waits until it is woken. */
-  isAtRest(): boolean
+  isIdle(): boolean
   /** Something is due. */
   lookAgain(): void
   /** How many items are being sent or wait in memory. */
@@ -89,8 +89,8 @@ export type DestinationWork = OpenDestination & {
  */
 const onServer = { groupSize: 1_000, lanes: 2, gatherMs: 15 }
 
-/** Deliveries looks for all workers at rest with one statement. */
-const restMs = 10_000
+/** Deliveries looks for all idle workers with one statement. */
+const idleMs = 10_000
 
 /** Opens a destination. Rejects if its definition cannot be opened; nothing is sent before `start`. */
 export function openWork(
@@ -137,7 +137,7 @@ export function openWork(
       worker = new DeliveryWorker(
         {
           leader: deps.leader,
-          ...{ pollMs: deps.pollMs, restMs },
+          ...{ pollMs: deps.pollMs, idleMs },
           sleep: deps.sleep,
           log,
           // The embedded database runs one statement at a time, and other requests must not wait long.
@@ -148,7 +148,7 @@ export function openWork(
       return wasBlocked
     },
     wake: () => worker?.wake(),
-    isAtRest: () => worker?.isAtRest() ?? false,
+    isIdle: () => worker?.isIdle() ?? false,
     lookAgain: () => worker?.lookAgain(),
     inFlight: () => worker?.inFlight() ?? 0,
     stop: async (timeoutMs) => await worker?.stop(timeoutMs),

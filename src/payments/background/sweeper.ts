@@ -81,7 +81,7 @@ export function createSweeper(
     },
     work: ({ operation }) => finishOperation(deps, pauses, operation),
   })
-  // Rows of other processes that were killed are found here too. One cheap statement: a service at rest asks nothing else for it.
+  // Rows of other processes that were killed are found here too. One cheap statement: an idle service asks nothing else for it.
   const look = createBackgroundJob(deps, {
     name: 'sweeper',
     intervalMs,

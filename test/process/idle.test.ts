@@ -4,7 +4,7 @@ import { jsonFlow, startTarget, startTestFlows } from '../support/flows.ts'
 import { startTestService } from '../support/service.ts'
 import { recordStatements } from '../support/statements.ts'
 
-// A service at rest costs little: it asks the database with one statement for each side what is due, however many flows and
+// An idle service costs little: it asks the database with one statement for each side what is due, however many flows and
 // kinds of work there are.
 
 /** How many different statements that match `pattern` are sent without a request while `look` is sent four times. */
@@ -17,7 +17,7 @@ async function kindsSent(look: RegExp, pattern: RegExp): Promise<number> {
   return new Set(sent.filter((one) => pattern.test(one))).size
 }
 
-test('the payment side at rest leases nothing and looks with one statement', {
+test('the idle payment side leases nothing and looks with one statement', {
   tags: ['long'],
 }, async () => {
   const service = await startTestService({ env: { SWEEP_INTERVAL_MS: '100' } })
@@ -32,7 +32,7 @@ test('the payment side at rest leases nothing and looks with one statement', {
   }
 })
 
-test('flows at rest are looked at together, and what becomes due is sent', {
+test('idle flows are looked at together, and what becomes due is sent', {
   tags: ['long'],
 }, async () => {
   const target = await startTarget()
