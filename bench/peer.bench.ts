@@ -18,18 +18,20 @@ import {
 } from './peer/contenders.ts'
 import { helpOf } from './whole-options.ts'
 
-// Is the service as fast as a program that somebody would write by hand for the same? Both, and the provider, in processes of
-// their own; they take turns. A round charges on every terminal, reads each open order three times, lets the buyers pay, and
+// Is the service as fast as a program that somebody would write by hand for the same, and as one on a library for durable
+// workflows (DBOS)? Each, and the provider, in processes of their own; they take turns. A round charges on every terminal, reads each open order three times, lets the buyers pay, and
 // delivers a webhook for each order, until all are worked. Then the same with two and four of our processes on one database
 // beside one, and with --filled on a database with a million old orders, five million events and three million audit entries
-// beside an empty one. Beside each rate stands the processor time of its processes for one, which a busy machine stretches
-// less, and that of the database's server where it is on this machine. Run: npm run bench -- peer [--rounds n] [--filled [--orders n]] [--only peer|several|filled] [--warm-up n]
+// beside an empty one. `answered` is the part of `webhook` until each is answered: with --shops 256 a burst waits. Beside each rate stands the processor time of its processes for one, which a busy machine stretches
+// less, and that of the database's server where it is on this machine. Run: npm run bench -- peer [--rounds n] [--filled [--orders n]] [--only peer|several|filled] [--shops n] [--levels 1,8,32] [--warm-up n]
 
 const help = helpOf({
   rounds: 5,
   filled: false,
   orders: 1_000_000,
   'only peer|several|filled': 'all of them',
+  shops: 32,
+  levels: '1,8,32',
   'warm-up': 10,
 })
 const values = readOptions(help, {
@@ -37,17 +39,21 @@ const values = readOptions(help, {
   filled: { type: 'boolean', default: false },
   orders: { type: 'string', default: '1000000' },
   only: { type: 'string' },
+  shops: { type: 'string', default: '32' },
+  levels: { type: 'string', default: '1,8,32' },
   'warm-up': { type: 'string', default: '10' },
 })
-const wholeNumber = (name: 'rounds' | 'orders' | 'warm-up') =>
+const wholeNumber = (name: 'rounds' | 'orders' | 'warm-up' | 'shops') =>
   readWholeNumber(name, values[name], 1)
 const rounds = wholeNumber('rounds')
 /** Rounds before the first that counts: what a process compiles after so many requests it does only once in its life. */
 const warmUp = wholeNumber('warm-up')
 
-const shopCount = 32
+const shopCount = wholeNumber('shops')
+/** How many requests are in progress. */
+const levels = values.levels.split(',').map(Number)
 const lookEveryMs = 2
-const kinds = ['charge', 'read', 'webhook'] as const
+const kinds = ['charge', 'read', 'answered', 'webhook'] as const
 type Kind = (typeof kinds)[number]
 /** Per second, and milliseconds of processor time for each: of its processes, and of the server's for its connections. */
 type Rates = Record<Kind, { rate: number; cpuMs: number; serverMs: number }>
@@ -98,11 +104,15 @@ async function round(contender: Contender, provider: Provider, inHand: number): 
     const path = `${provider.url}/_sandbox/orders/${mpOrderId}/act`
     await sendJson(agent, 'POST', path, { body: payByCard })
   })
-  const webhook = await rateOf(made.length, async () => {
-    await inLanes(made, inHand, ({ mpOrderId }) => deliver(at, provider, mpOrderId))
+  const delivered = made.length
+  const deliverAll = () =>
+    inLanes(made, inHand, ({ mpOrderId }) => deliver(at, provider, mpOrderId))
+  let answered: Rates['answered'] | undefined
+  const webhook = await rateOf(delivered, async () => {
+    answered = await rateOf(delivered, deliverAll)
     await webhooksWorked(contender, made)
   })
-  return { charge, read, webhook }
+  return { charge, read, answered: answered ?? webhook, webhook }
 }
 
 async function deliver(
@@ -235,18 +245,25 @@ function report(title: string, names: readonly string[], figures: readonly Figur
 }
 
 async function besideThePeer(server: string, provider: Provider): Promise<void> {
-  const [own, other] = [await createDatabase(server), await createDatabase(server)]
+  const [own, byHand, onDbos] = [
+    await createDatabase(server),
+    await createDatabase(server),
+    await createDatabase(server),
+  ]
   const product = await startProduct(own.url, provider, {
     processes: 1,
     shops: shopCount,
     firstAccount: 7_500_000,
   })
-  const peer = await startPeer(other.url, provider, product)
-  const figures = await compare([peer, product], provider, [1, 8, 32])
-  report('beside a hand-written program (ratio to it)', ['hand-written', 'ours'], figures)
+  const peer = await startPeer('hand-written.ts', byHand.url, provider, product)
+  const dbos = await startPeer('dbos-till.ts', onDbos.url, provider, product)
+  const figures = await compare([peer, dbos, product], provider, levels)
+  const title = 'beside a hand-written program, and one on DBOS (ratio to the first)'
+  report(title, ['hand-written', 'DBOS', 'ours'], figures)
   peer.stop()
+  dbos.stop()
   await product.stop()
-  await dropAll([own, other])
+  await dropAll([own, byHand, onDbos])
 }
 
 async function severalProcesses(server: string, provider: Provider): Promise<void> {
@@ -271,7 +288,7 @@ async function onFilledTables(server: string, provider: Provider): Promise<void>
   const pool = new Pool({ connectionString: full.url, max: 1 })
   await fill(pool, other.shops, wholeNumber('orders'))
   await pool.end()
-  const figures = await compare([one, other], provider, [1, 8, 32])
+  const figures = await compare([one, other], provider, levels)
   report('on filled tables (ratio to empty ones)', ['empty', 'filled'], figures)
   await one.stop()
   await other.stop()

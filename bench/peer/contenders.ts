@@ -128,8 +128,9 @@ export async function startProduct(
   }
 }
 
-/** The hand-written program; its shops use the accounts and terminals of the product's, which take turns with them. */
+/** One of the programs beside it; its shops use the accounts and terminals of the product's, which take turns with them. */
 export async function startPeer(
+  script: 'hand-written.ts' | 'dbos-till.ts',
   databaseUrl: string,
   provider: Provider,
   product: Product,
@@ -154,7 +155,7 @@ export async function startPeer(
     ])
   }
   await client.end()
-  const peer = await start<{ url: string }>('hand-written.ts', {
+  const peer = await start<{ url: string }>(script, {
     DATABASE_URL: databaseUrl,
     PROVIDER_URL: provider.url,
     WEBHOOK_SECRET: provider.info.webhook_secrets[0] ?? '',

@@ -98,6 +98,8 @@ const slowMs = 1_000
 export const workLeaseMs = 5_000
 /** Work that ends within this time is followed by one search for more. */
 const collectMs = 50
+/** A search that brings so many units left others behind, probably: it is followed by the next when half of them have ended. */
+const backlogFrom = 4
 
 /**
  * Does due work with a queue for each provider account. Work is leased in the database when it can begin, so several
@@ -298,7 +300,19 @@ export class AccountQueues<U extends Unit> {
         return taken
       }
       await event
-      if (pauseMs > 0) await wait(pauseMs)
+      if (pauseMs > 0) await this.#collect(pauseMs, units)
+    }
+  }
+
+  /** Until a further search is worth it: half of what the latest one brought has ended, or a moment has passed. */
+  async #collect(pauseMs: number, brought: number): Promise<void> {
+    const moment = { isOver: false }
+    const over = wait(pauseMs).then(() => {
+      moment.isOver = true
+    })
+    const enough = brought < backlogFrom ? 0 : this.#running.size - brought / 2
+    while (!moment.isOver && (enough <= 0 || this.#running.size > enough)) {
+      await Promise.race([over, this.#nextEvent.promise])
     }
   }
 
