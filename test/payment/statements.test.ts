@@ -11,7 +11,7 @@ const atMost = {
   read: 3,
   cancel: 10,
   refund: 12,
-  webhook: { beforeAnswer: 2, work: 5, freshWork: 3 },
+  webhook: { beforeAnswer: 1, work: 4, freshWork: 2 },
 }
 
 let service: TestService

@@ -12,6 +12,7 @@ import {
   type OrderRow,
   planCheck,
 } from '../../repositories/orders/order-queries.ts'
+import type { Along } from '../../repositories/orders/save-order-move.ts'
 import { type Access, aboutOrder, type KnownConnection, withAccess } from '../connection/access.ts'
 import type { PaymentDeps } from '../deps.ts'
 import {
@@ -36,6 +37,8 @@ export type ReadOrder = {
   isGone?: boolean
   /** The state that the provider has shown in this read; absent when it showed none, or none that is known here. */
   shown?: OrderStatus | null
+  /** This read has moved the order. */
+  moved?: boolean
   /** The provider has shown a charge-back in this read, with the cases that it names. */
   disputed?: { caseIds: readonly string[] }
 }
@@ -93,6 +96,8 @@ type RefreshOptions = {
   notesLater?: boolean
   /** Sends nothing under the order's key: a creation of unknown outcome is left to the sweeper. For a GET. */
   onlyReads?: boolean
+  /** What is written in the statement of the move, if the order moves. */
+  along?: ((after: OrderRow) => Along | undefined) | undefined
 }
 
 /**
@@ -110,6 +115,7 @@ export async function refreshOrder(
     known,
     notesLater = false,
     onlyReads = false,
+    along,
   }: RefreshOptions = {},
 ): Promise<ReadOrder> {
   if (isAtRest(order, context.source)) {
@@ -124,7 +130,7 @@ export async function refreshOrder(
     if (order.creation !== 'confirmed' || order.mp_order_id === null) {
       return onlyReads ? leaveToSweeper(deps, order) : readUnconfirmed(deps, order, context)
     }
-    return readConfirmed(deps, order, order.mp_order_id, context, { known, notesLater })
+    return readConfirmed(deps, order, order.mp_order_id, context, { known, notesLater, along })
   }
   if (isOwn) return read()
   if (!notesLater) return deps.once(`read:${order.id}`, read)
@@ -182,7 +188,7 @@ async function readConfirmed(
   order: OrderRow,
   mpOrderId: string,
   context: RequestContext,
-  { known, notesLater }: Pick<RefreshOptions, 'known' | 'notesLater'>,
+  { known, notesLater, along }: Pick<RefreshOptions, 'known' | 'notesLater' | 'along'>,
 ): Promise<ReadOrder> {
   const get = ({ token }: Access, options: CallOptions) =>
     deps.provider.orders.get(token, mpOrderId, {
@@ -194,13 +200,17 @@ async function readConfirmed(
     const evidence = await withAccess(deps, order.client, get, aboutOrder(order, context, known))
     const checkedAt = deps.now()
     const check = notesLater ? { checkedAt, notedLater: true as const } : { checkedAt }
-    const applied = await takeEvidence(deps, order, () => evidence, context.source, { check })
+    const applied = await takeEvidence(deps, order, () => evidence, context.source, {
+      check,
+      along,
+    })
     if (evidence.status === null) {
       const { providerStatus } = evidence
       deps.log.warn({ orderId: order.id, providerStatus }, 'unknown provider status')
     }
     const disputed = disputeIn(evidence)
-    const read = { order: applied.order, stale: false, shown: applied.shown }
+    const { order: after, shown, changed: moved } = applied
+    const read = { order: after, stale: false, shown, moved }
     return disputed ? { ...read, disputed } : read
   } catch (error) {
     if (!isProviderFailure(error)) throw error

@@ -38,7 +38,12 @@ type WorkResult = {
   status: 'processed' | 'duplicate' | 'ignored'
   client: ClientName | null
   orderId: string | null
+  /** It stands in the row of the delivery already. */
+  isWritten?: boolean
 }
+
+/** When the work of a delivery ended, and how long it took. */
+type End = { endedAt: Date; durationMs: number }
 
 /**
  * Processes deliveries about the same order, oldest first, with one status check, and writes the result of each. Those that
@@ -51,16 +56,21 @@ export async function processWebhooks(
   const [first, ...others] = rows
   const startedAt = deps.now()
   const { db } = deps.database
-  const finish = async (id: string, end: Pick<WebhookEnd, 'status'> & Partial<WebhookEnd>) => {
+  const end = (): End => {
     const endedAt = deps.now()
+    return { endedAt, durationMs: endedAt.getTime() - startedAt.getTime() }
+  }
+  const finish = async (id: string, result: Pick<WebhookEnd, 'status'> & Partial<WebhookEnd>) => {
     const nothing = { client: null, orderId: null, errorMessage: null, nextAttemptAt: null }
-    const durationMs = endedAt.getTime() - startedAt.getTime()
-    notifyWebhooks(deps, await finishWebhook(db, id, { ...nothing, ...end, endedAt, durationMs }))
+    notifyWebhooks(deps, await finishWebhook(db, id, { ...nothing, ...result, ...end() }))
   }
   try {
-    const result = await workByTopic(deps, first)
+    const result = await workByTopic(deps, first, end)
+    const { client, orderId: order_id } = result
     const status = result.status === 'ignored' ? 'ignored' : 'duplicate'
-    await finish(first.id, result)
+    if (result.isWritten)
+      notifyWebhooks(deps, [{ ...first, client, order_id, status: result.status }])
+    else await finish(first.id, result)
     for (const { id } of others) await finish(id, { ...result, status })
     return undefined
   } catch (error) {
@@ -107,9 +117,13 @@ function nextAttempt(row: WebhookRow, error: unknown, now: Date): Date | null {
   return new Date(now.getTime() + waitMs)
 }
 
-async function workByTopic(deps: PaymentDeps, row: WebhookRow): Promise<WorkResult> {
+async function workByTopic(
+  deps: PaymentDeps,
+  row: WebhookRow,
+  end: () => End,
+): Promise<WorkResult> {
   const resourceId = row.resource_id ?? ''
-  if (/^ORD/i.test(resourceId)) return workOrder(deps, row, resourceId.toUpperCase())
+  if (/^ORD/i.test(resourceId)) return workOrder(deps, row, resourceId.toUpperCase(), end)
   if (row.topic === 'topic_chargebacks_wh') return workCase(deps, row, resourceId)
   if (row.topic === 'mp-connect') {
     // `user_id` names the seller but is not signed, and it is not documented what `data.id` names. Both are only checked.
@@ -126,6 +140,7 @@ async function workOrder(
   deps: PaymentDeps,
   row: WebhookRow,
   mpOrderId: string,
+  end: () => End,
 ): Promise<WorkResult> {
   const { db } = deps.database
   const seenMs = performance.now()
@@ -135,11 +150,13 @@ async function workOrder(
   const before = known.version
   const read = await refreshOrder(deps, known, serviceContext(deps, 'webhook'), {
     known: connection && { row: connection, seenMs },
+    along: (after) =>
+      mayHaveCases(after, row) ? undefined : { webhook: { id: row.id, ...end() } },
   })
   if (read.stale) throw new AppError('PROVIDER_ERROR', { cause: read.failure })
-  // An order of more than three months ago cannot be read. The action is not signed, so it only makes the payments be read.
-  if (read.order.status_detail === chargedBack || row.action === 'order.charged_back') {
-    await workChargebacks(deps, read.order)
+  if (mayHaveCases(read.order, row)) await workChargebacks(deps, read.order)
+  else if (read.moved) {
+    return { status: 'processed', client: known.client, orderId: known.id, isWritten: true }
   }
   const isRepeat =
     read.order.version === before && (await findProcessedWebhook(db, known.id, mpOrderId, row.id))
@@ -148,6 +165,13 @@ async function workOrder(
     client: known.client,
     orderId: known.id,
   }
+}
+
+/**
+ * An order of more than three months ago cannot be read. The action is not signed, so it only makes the payments be read.
+ */
+function mayHaveCases(order: OrderRow, { action }: WebhookRow): boolean {
+  return order.status_detail === chargedBack || action === 'order.charged_back'
 }
 
 /** The webhook is not trusted: the order is read, and it names its cases. */

@@ -117,6 +117,8 @@ export type Along = {
   frees?: string | undefined
   /** The move is written only while this owner has the lease. */
   onlyOf?: string | undefined
+  /** The webhook that is processed by a move of source `webhook`. */
+  webhook?: { id: string; endedAt: Date; durationMs: number } | undefined
 }
 
 /** The time of the next status check. `whileWebhooksArrive` is a later time to use while the webhooks of the account arrive. */
@@ -174,6 +176,9 @@ type MoveValues = Omit<Pick<OrderRow, (typeof moved)[number]>, 'payments' | 'ref
     provider_code: string | null | undefined
     finished_at: Date | null | undefined
     entries: string
+    webhook_id: string | undefined
+    processed_at: Date | undefined
+    duration_ms: number | undefined
   }
 
 const writeWith = (report: string) =>
@@ -207,7 +212,11 @@ const writeWith = (report: string) =>
 
 const write = {
   none: writeWith(''),
-  webhook: writeWith(`${recordReport.webhook},`),
+  webhook: writeWith(`${recordReport.webhook}, worked as (
+    update webhook_log set status = 'processed', client = moved.client, order_id = moved.id, error_message = null,
+      next_attempt_at = null, processed_at = :processed_at, duration_ms = :duration_ms, attempts = attempts + 1
+    from moved where webhook_log.id = :webhook_id::uuid
+  ),`),
   status_check: writeWith(`${recordReport.status_check},`),
 }
 
@@ -217,8 +226,9 @@ const write = {
  */
 export async function writeOrderMove(
   db: Db | Trx,
-  { before, after, source, note, next, report, events, entries, ends, frees, onlyOf }: OrderMove,
+  { before, after, source, note, next, report, events, ...along }: OrderMove,
 ): Promise<{ order: OrderRow; hasEnded: boolean } | undefined> {
+  const { entries, ends, frees, onlyOf, webhook } = along
   const [row] = await write[report.reportedBy ?? 'none'](db, {
     ...after,
     ...checkValues(next, report),
@@ -240,6 +250,9 @@ export async function writeOrderMove(
     provider_code: ends?.providerCode,
     finished_at: ends?.finishedAt,
     entries: JSON.stringify(entries ?? []),
+    webhook_id: webhook?.id,
+    processed_at: webhook?.endedAt,
+    duration_ms: webhook?.durationMs,
   })
   if (!row) return undefined
   const { has_ended: hasEnded, ...order } = row
