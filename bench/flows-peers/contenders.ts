@@ -106,6 +106,8 @@ export const ours: Contender = {
     const service = spawnService({
       PORT: String(await freePort()),
       SYNC_PORT: syncPort,
+      // A process that waits beside another has a sandbox of its own.
+      SANDBOX_PORT: '0',
       DATABASE_URL: databaseUrl,
       FLOWS_DIR: folder,
       SOURCE: sourceUrl,
@@ -116,6 +118,11 @@ export const ours: Contender = {
       ...JSON.parse(process.env.BENCH_ENV ?? '{}'),
     })
     const { child, ended, stderr, stdout } = service
+    let isKilled = false
+    // Unhandled: it ends the benchmark, which would wait for ever.
+    void ended.then((how) => {
+      if (!isKilled) throw new Error(`the service ended by itself, ${how}: ${stderr()}${stdout()}`)
+    })
     /** Tried again until the service has loaded its flows. */
     const post = async (path: string): Promise<void> => {
       const answer = await request(`http://127.0.0.1:${syncPort}${path}`, {
@@ -140,6 +147,7 @@ export const ours: Contender = {
         await post(`/sync/${flow}?force=true`)
       },
       async kill(signal) {
+        isKilled = true
         child.kill(signal)
         await ended
       },
