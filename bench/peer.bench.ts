@@ -18,7 +18,7 @@ import {
 } from './peer/contenders.ts'
 import { helpOf } from './whole-options.ts'
 
-// Is the service as fast as a program that somebody would write by hand for the same, and as one on a library for durable
+// Is the service as fast as a program that a programmer would write by hand for the same, and as one on a library for durable
 // workflows (DBOS)? Each, and the provider, in processes of their own; they take turns. A round charges on every terminal, reads each open order three times, lets the buyers pay, and
 // delivers a webhook for each order, until all are worked. Then the same with two and four of our processes on one database
 // beside one, and with --filled on a database with a million old orders, five million events and three million audit entries

@@ -17,7 +17,7 @@ import {
   writeNews,
 } from './till-parts.ts'
 
-// What somebody would write on DBOS, a library for workflows that end although the process dies: a charge is a workflow, and so is
+// What a programmer would write on DBOS, a library for workflows that end although the process dies: a charge is a workflow, and so is
 // the work of a webhook. Each of its steps is stored when it has ended.
 
 const app = createApp()

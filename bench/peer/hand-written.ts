@@ -16,7 +16,7 @@ import {
   writeNews,
 } from './till-parts.ts'
 
-// What somebody would write by hand who needs no more than this: the intent before the call, and order, event and audit entry in
+// What a programmer would write by hand who needs no more than this: the intent before the call, and order, event and audit entry in
 // one transaction after it.
 
 const app = createApp()

@@ -187,12 +187,12 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL is down (${needsPostgres})`, () =
   })
 
   test('the listener reports a possible gap after it has reconnected', async () => {
-    let hears = false
+    let isReceived = false
     let gaps = 0
     const end = await database.listen(
       'gaps',
       () => {
-        hears = true
+        isReceived = true
       },
       () => {
         gaps += 1
@@ -201,7 +201,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL is down (${needsPostgres})`, () =
     // An earlier test may have ended its connection just now.
     await eventually(async () => {
       await database.transaction((trx) => notify(trx, 'gaps', ''))
-      expect(hears).toBe(true)
+      expect(isReceived).toBe(true)
     })
     gaps = 0
     await terminateAll()

@@ -310,8 +310,9 @@ export class AccountQueues<U extends Unit> {
     const over = wait(pauseMs).then(() => {
       moment.isOver = true
     })
-    const enough = brought < backlogFrom ? 0 : this.#running.size - brought / 2
-    while (!moment.isOver && (enough <= 0 || this.#running.size > enough)) {
+    if (brought < backlogFrom) return over
+    const enough = this.#running.size - brought / 2
+    while (!moment.isOver && this.#running.size > enough) {
       await Promise.race([over, this.#nextEvent.promise])
     }
   }
